@@ -1,0 +1,71 @@
+// How a workload is laid over GPUs, and which layouts are worth considering.
+//
+// Thread-safety: plain values; pure functions.
+// Errors: none; constraints that cannot be met give an empty list and a reason.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/enums.h"
+
+namespace loadline::estimator {
+
+struct Workload;
+
+using api::Offload;
+using api::Sharding;
+using Recompute = api::ActivationCheckpointing;
+
+/// gpus == tensor * pipeline * context * data. `expert` divides data * context * tensor.
+struct Layout {
+  std::int64_t gpus = 1;
+  std::int64_t tensor = 1;  ///< within one node
+  std::int64_t pipeline = 1;
+  std::int64_t context = 1;
+  std::int64_t expert = 1;
+  std::int64_t data = 1;  ///< replicas; ZeRO shards over data * context
+  Sharding sharding = Sharding::None;
+  Offload offload = Offload::None;
+  Recompute recompute = Recompute::None;
+  std::int64_t micro_batch = 1;  ///< sequences per data-parallel rank and pass
+  std::int64_t gpus_per_node = 8;
+
+  /// GPUs that share the sharded states.
+  [[nodiscard]] std::int64_t shards() const { return data * context; }
+  [[nodiscard]] std::int64_t nodes() const { return (gpus + gpus_per_node - 1) / gpus_per_node; }
+  bool operator==(const Layout&) const = default;
+};
+
+/// What the user fixed; absent fields are chosen.
+struct LayoutConstraints {
+  std::optional<std::int64_t> tensor;
+  std::optional<std::int64_t> pipeline;
+  std::optional<std::int64_t> context;
+  std::optional<std::int64_t> expert;
+  std::optional<Sharding> sharding;
+  std::optional<Offload> offload;
+};
+
+/// Micro-batches each data-parallel rank runs per optimizer step (>= 1).
+[[nodiscard]] std::int64_t accumulation_steps(const Workload& workload, const Layout& layout);
+
+/// Layouts of `gpus` GPUs in nodes of `gpus_per_node` (each >= 1), least communication
+/// first. Tensor parallel stays inside a node and divides heads and KV heads, pipeline
+/// divides layers, the global batch is a whole number of micro-batches per rank. Empty when
+/// nothing satisfies workload and constraints; why_no_layout() then says why.
+[[nodiscard]] std::vector<Layout> sensible_layouts(const Workload& workload, std::int64_t gpus,
+                                                   std::int64_t gpus_per_node, const LayoutConstraints& constraints);
+
+/// One sentence for the user when sensible_layouts() is empty: which rule and which numbers.
+[[nodiscard]] std::string why_no_layout(const Workload& workload, std::int64_t gpus, std::int64_t gpus_per_node,
+                                        const LayoutConstraints& constraints);
+
+/// "ZeRO-3 over 8, micro-batch 2"; "TP 8 x PP 2 x DP 2, ZeRO-1, micro-batch 1, full recompute".
+[[nodiscard]] std::string layout_text(const Layout& layout);
+/// "ZeRO-3", "DDP", "TP 8 x PP 2 x DP 2": the short form for the summary line.
+[[nodiscard]] std::string layout_short(const Layout& layout);
+
+}  // namespace loadline::estimator
