@@ -32,9 +32,9 @@ struct FieldError {
 /// A failure. `fields` is filled when the cause is the user's object.
 struct Error {
   enum class Code {
-    Invalid,      ///< the caller's or user's input; trying again cannot help
+    Invalid,  ///< the caller's or user's input; trying again cannot help
     NotFound,
-    Conflict,     ///< somebody else wrote first, or the name is taken
+    Conflict,  ///< somebody else wrote first, or the name is taken
     Forbidden,
     Unavailable,  ///< transport, timeout, 429, 5xx: trying again may help
     Internal,     ///< our fault
@@ -48,12 +48,13 @@ struct Error {
   [[nodiscard]] static Error make(Code code, std::string message) { return {code, std::move(message), {}}; }
 };
 
-/// Result<T> holds a T or an Error. Result<void> is `Status`.
-template <class T>
+/// Result<T> holds a T or an Error. Result<void> is `Status`. A layer with more to say about a failure
+/// derives its own E from Error; `return result.error();` then still fits any Result<U>.
+template <class T, class E = Error>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(E error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] bool ok() const noexcept { return state_.index() == 0; }
   explicit operator bool() const noexcept { return ok(); }
@@ -69,26 +70,26 @@ class [[nodiscard]] Result {
   [[nodiscard]] const T* operator->() const { return &value(); }
 
   /// Precondition: !ok().
-  [[nodiscard]] const Error& error() const& { return std::get<1>(state_); }
-  [[nodiscard]] Error&& error() && { return std::get<1>(std::move(state_)); }
+  [[nodiscard]] const E& error() const& { return std::get<1>(state_); }
+  [[nodiscard]] E&& error() && { return std::get<1>(std::move(state_)); }
 
  private:
-  std::variant<T, Error> state_;
+  std::variant<T, E> state_;
 };
 
-template <>
-class [[nodiscard]] Result<void> {
+template <class E>
+class [[nodiscard]] Result<void, E> {
  public:
   Result() = default;
-  Result(Error error) : error_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  Result(E error) : error_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] bool ok() const noexcept { return !error_.has_value(); }
   explicit operator bool() const noexcept { return ok(); }
   /// Precondition: !ok().
-  [[nodiscard]] const Error& error() const { return *error_; }
+  [[nodiscard]] const E& error() const { return *error_; }
 
  private:
-  std::optional<Error> error_;
+  std::optional<E> error_;
 };
 
 using Status = Result<void>;

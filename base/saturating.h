@@ -32,7 +32,9 @@ template <class... Rest>
 }
 
 /// ceil(a / b) for a >= 0, b > 0.
-[[nodiscard]] constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) noexcept { return a / b + (a % b != 0 ? 1 : 0); }
+[[nodiscard]] constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) noexcept {
+  return a / b + (a % b != 0 ? 1 : 0);
+}
 
 /// A double as int64, clamped; NaN becomes 0.
 [[nodiscard]] constexpr std::int64_t sat_from_double(double v) noexcept {
