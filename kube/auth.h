@@ -1,0 +1,61 @@
+// Who we are to the API server: a bearer token that may change under us, a client certificate, or both.
+//
+// Thread-safety: all members may be called from any thread.
+// Errors: values; a credential that cannot be renewed keeps its last good value until the server refuses it.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "kube/clock.h"
+
+namespace loadline::kube {
+
+/// A client certificate and its key, PEM. Both empty when there is none.
+struct ClientIdentity {
+  std::string certificate_pem;
+  std::string key_pem;
+  bool operator==(const ClientIdentity&) const = default;
+};
+
+struct Credentials {
+  std::string authorization;  ///< value of the Authorization header; empty for none
+  ClientIdentity identity;
+};
+
+class AuthSource {
+ public:
+  virtual ~AuthSource() = default;
+  /// What to send now. May read a file or run a program; at most one at a time.
+  [[nodiscard]] virtual Result<Credentials> credentials() = 0;
+  /// The server said 401: what is cached is no good. The next credentials() fetches anew.
+  virtual void invalidate() = 0;
+};
+
+/// Credentials that never change: token, user and password, certificate, or nothing.
+[[nodiscard]] std::shared_ptr<AuthSource> static_auth(Credentials credentials);
+
+/// A token file that is rotated on disk (service accounts): read again after 60 s and after a 401. While it
+/// cannot be read, the last token stays.
+[[nodiscard]] std::shared_ptr<AuthSource> token_file_auth(std::string path, ClientIdentity identity,
+                                                          std::shared_ptr<Clock> clock);
+
+/// A kubeconfig `exec` plugin (client.authentication.k8s.io/v1 and v1beta1).
+struct ExecPlugin {
+  std::string api_version;
+  std::string command;  ///< resolved; a bare name is looked up in PATH
+  std::vector<std::string> args;
+  std::map<std::string, std::string> env;  ///< added to ours
+  std::string install_hint;                ///< shown when the command is missing
+  std::string cluster_info_json;           ///< for provideClusterInfo: the `cluster` of the ExecCredential's spec
+  std::chrono::seconds timeout{60};        ///< the plugin is killed after this
+};
+
+/// Runs the plugin when there is no credential, when it ends within 10 s, and after a 401.
+[[nodiscard]] std::shared_ptr<AuthSource> exec_auth(ExecPlugin plugin, std::shared_ptr<Clock> clock);
+
+}  // namespace loadline::kube

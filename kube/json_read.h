@@ -1,0 +1,43 @@
+// Reading foreign JSON without trust: a missing field, or one of another type, is simply absent.
+// Nothing here throws, whatever the document holds.
+//
+// Thread-safety: pure functions. Ownership: returned pointers and views live as long as the document.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/text.h"
+
+namespace loadline::kube {
+
+/// One step per key, from the root: {"status", "podIP"}.
+using JsonPath = std::initializer_list<std::string_view>;
+
+/// The value at `path`, or nullptr.
+[[nodiscard]] const nlohmann::json* json_at(const nlohmann::json& root, JsonPath path) noexcept;
+[[nodiscard]] std::optional<std::string_view> string_at(const nlohmann::json& root, JsonPath path) noexcept;
+/// A whole number in the range of int64; also when it was written as 8.0 or 8e0.
+[[nodiscard]] std::optional<std::int64_t> int_at(const nlohmann::json& root, JsonPath path) noexcept;
+[[nodiscard]] std::optional<double> number_at(const nlohmann::json& root, JsonPath path) noexcept;
+[[nodiscard]] std::optional<bool> bool_at(const nlohmann::json& root, JsonPath path) noexcept;
+[[nodiscard]] std::optional<TimePoint> time_at(const nlohmann::json& root, JsonPath path) noexcept;
+/// The array at `path`, or an empty one.
+[[nodiscard]] const nlohmann::json& array_at(const nlohmann::json& root, JsonPath path) noexcept;
+/// The object at `path`, or an empty one.
+[[nodiscard]] const nlohmann::json& object_at(const nlohmann::json& root, JsonPath path) noexcept;
+/// The string entries of the object at `path`: labels, annotations, node selectors.
+[[nodiscard]] std::map<std::string, std::string> strings_at(const nlohmann::json& root, JsonPath path);
+
+/// Levels a document may nest. Copying and writing recurse, so depth is stack.
+inline constexpr int kMaxJsonDepth = 256;
+/// Parses one JSON document of at most kMaxJsonDepth levels. Error: Code::Invalid.
+[[nodiscard]] Result<nlohmann::json> parse_json(std::string_view text);
+
+}  // namespace loadline::kube

@@ -1,0 +1,58 @@
+// Keeps a Store equal to the server: list, watch, and after any trouble whatever brings them together again.
+//
+//   Empty ---list---> Listed ---watch---> Watching ---clean end---> Listed (from the last version)
+//     ^                 |                    |
+//     +-----410---------+---------410--------+      other errors: wait, then the same again
+//
+// Lists are read page by page into a fresh map and swapped in whole; what vanished meanwhile is deleted then. A watch
+// that is silent for longer than its own time plus 10 s is given up. Waits grow from 0.8 s to 30 s with jitter and
+// start small again after two good minutes; watches that end at once without an event count as trouble. 429 waits and
+// does not list.
+//
+// Thread-safety: all members from any thread. One thread of its own between start() and stop().
+// Ownership: Client and Store must outlive it.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "kube/client.h"
+#include "kube/clock.h"
+#include "kube/metrics.h"
+#include "kube/store.h"
+
+namespace loadline::kube {
+
+struct ReflectorOptions {
+  std::string ns;  ///< empty: all namespaces
+  std::string label_selector;
+  std::string field_selector;
+  int page_size = 500;
+  std::chrono::seconds min_watch{120};  ///< a watch lasts between these two, drawn at random
+  std::chrono::seconds max_watch{220};  ///< below 240 s, when common load balancers drop quiet connections
+  std::shared_ptr<Clock> clock = system_clock();
+};
+
+class Reflector {
+ public:
+  Reflector(Client& client, Store& store, ReflectorOptions options = {});
+  /// stop().
+  ~Reflector();
+  Reflector(const Reflector&) = delete;
+  Reflector& operator=(const Reflector&) = delete;
+
+  void start();
+  /// Ends its thread and connection, within moments; idempotent. The store keeps what it has.
+  void stop();
+
+  [[nodiscard]] const ReflectorMetrics& metrics() const;
+  /// Time since the server was last heard of: a list, an event or a bookmark.
+  [[nodiscard]] std::chrono::milliseconds last_event_age() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace loadline::kube
