@@ -1,0 +1,63 @@
+#include "serve/executor.h"
+
+#include <spdlog/spdlog.h>
+
+#include <exception>
+#include <utility>
+
+namespace loadline::serve {
+
+BoundedExecutor::BoundedExecutor(std::size_t threads, std::size_t waiting) : limit_(waiting) {
+  threads_.reserve(threads);
+  for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+}
+
+BoundedExecutor::~BoundedExecutor() { stop(); }
+
+bool BoundedExecutor::try_run(Task task) {
+  {
+    const std::lock_guard lock(mutex_);
+    // An idle thread has yet to take what was queued for it: those tasks wait for nobody.
+    if (stopped_ || queue_.size() >= limit_ + idle_) return false;
+    queue_.push_back(std::move(task));
+  }
+  wake_.notify_one();
+  return true;
+}
+
+void BoundedExecutor::stop() {
+  std::deque<Task> dropped;
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    dropped.swap(queue_);
+  }
+  wake_.notify_all();
+  for (std::jthread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+void BoundedExecutor::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    ++idle_;
+    wake_.wait(lock, [this] { return stopped_ || !queue_.empty(); });
+    --idle_;
+    if (stopped_) return;
+    Task task = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    try {
+      task();
+    } catch (const std::exception& fault) {
+      spdlog::error("a task failed: {}", fault.what());
+    } catch (...) {
+      spdlog::error("a task failed with an unknown exception");
+    }
+    task = nullptr;
+    lock.lock();
+  }
+}
+
+}  // namespace loadline::serve
