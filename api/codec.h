@@ -33,6 +33,7 @@ enum class UnknownFields {
 [[nodiscard]] nlohmann::json to_json(const GPUPool& pool);
 /// Only the status, for a write to the status subresource.
 [[nodiscard]] nlohmann::json to_json(const TrainingJobStatus& status);
+[[nodiscard]] nlohmann::json to_json(const PlacementPolicyStatus& status);
 [[nodiscard]] nlohmann::json to_json(const GPUPoolStatus& status);
 
 }  // namespace loadline::api

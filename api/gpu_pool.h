@@ -117,6 +117,8 @@ struct Toleration {
 };
 
 struct GPUPoolSpec {
+  static constexpr std::array<std::string_view, 1> kRequired{"nodeSelector"};
+
   std::map<std::string, std::string> nodeSelector;  ///< matchLabels of the pool's nodes
   std::optional<GpuSpec> gpu;
   std::optional<NetworkSpec> network;
@@ -202,6 +204,7 @@ struct GPUPoolStatus {
 struct GPUPool {
   static constexpr const char* kKind = "GPUPool";
   static constexpr const char* kPlural = "gpupools";
+  static constexpr std::array<std::string_view, 1> kRequired{"spec"};
 
   ObjectMeta metadata;
   GPUPoolSpec spec;

@@ -4,14 +4,18 @@
 // JSON names. Parsing, serialising, comparing with the CRD schema and printing all walk
 // that list, so a field cannot be known to one and not to the other.
 // An absent optional field is std::nullopt and stays absent when written: absent is not zero.
+// A field named in `kRequired` must be given; the schema says the same. `kPartOfKubernetes`
+// marks types of which only the fields that we use are listed.
 //
 // Thread-safety: plain values. Ownership: none shared.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/enums.h"
@@ -19,6 +23,8 @@
 namespace loadline::api {
 
 struct OwnerReference {
+  static constexpr bool kPartOfKubernetes = true;
+
   std::optional<std::string> apiVersion, kind, name, uid;
   std::optional<bool> controller, blockOwnerDeletion;
 
@@ -35,6 +41,8 @@ struct OwnerReference {
 };
 
 struct ObjectMeta {
+  static constexpr bool kPartOfKubernetes = true;
+
   std::string name;
   std::string namespaceName;  ///< metadata.namespace; empty for cluster-scoped kinds
   std::string uid;

@@ -71,6 +71,8 @@ struct JobLimits {
 };
 
 struct BudgetSpec {
+  static constexpr std::array<std::string_view, 2> kRequired{"amount", "window"};
+
   std::optional<std::string> amount;
   std::optional<std::string> window;  ///< duration
 
@@ -159,6 +161,8 @@ struct PolicyCheckpoint {
 
 /// A node on which attempts ended `after` times for infrastructure is avoided `forDuration`.
 struct AvoidNodeSpec {
+  static constexpr std::array<std::string_view, 2> kRequired{"after", "for"};
+
   std::optional<std::int64_t> after;
   std::optional<std::string> forDuration;
 
@@ -214,6 +218,7 @@ struct PlacementPolicyStatus {
 struct PlacementPolicy {
   static constexpr const char* kKind = "PlacementPolicy";
   static constexpr const char* kPlural = "placementpolicies";
+  static constexpr std::array<std::string_view, 1> kRequired{"spec"};
 
   ObjectMeta metadata;
   PlacementPolicySpec spec;

@@ -18,6 +18,8 @@ namespace loadline::api {
 
 /// A key of a ConfigMap in the job's own namespace.
 struct ConfigMapKeyRef {
+  static constexpr std::array<std::string_view, 1> kRequired{"name"};
+
   std::string name;
   std::optional<std::string> key;  ///< default "config.json"
 
@@ -257,6 +259,8 @@ struct RestartSpec {
 };
 
 struct TrainingJobSpec {
+  static constexpr std::array<std::string_view, 3> kRequired{"model", "training", "template"};
+
   ModelSpec model;
   TrainingSpec training;
   std::optional<ParallelismSpec> parallelism;
@@ -297,6 +301,7 @@ struct TrainingJobSpec {
 struct TrainingJob {
   static constexpr const char* kKind = "TrainingJob";
   static constexpr const char* kPlural = "trainingjobs";
+  static constexpr std::array<std::string_view, 1> kRequired{"spec"};
 
   ObjectMeta metadata;
   TrainingJobSpec spec;
