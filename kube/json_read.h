@@ -39,5 +39,7 @@ using JsonPath = std::initializer_list<std::string_view>;
 inline constexpr int kMaxJsonDepth = 256;
 /// Parses one JSON document of at most kMaxJsonDepth levels. Error: Code::Invalid.
 [[nodiscard]] Result<nlohmann::json> parse_json(std::string_view text);
+/// Compact JSON; bytes that are not UTF-8 become U+FFFD. Precondition: at most kMaxJsonDepth levels.
+[[nodiscard]] std::string json_text(const nlohmann::json& document);
 
 }  // namespace loadline::kube

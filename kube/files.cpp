@@ -1,0 +1,68 @@
+#include "kube/files.h"
+
+#include <openssl/evp.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+namespace loadline::kube {
+
+Result<std::string> read_file(const std::string& path) {
+  constexpr std::uintmax_t kLimit = 4U * 1024U * 1024U;
+  std::error_code failure;
+  const auto status = std::filesystem::status(path, failure);
+  if (status.type() == std::filesystem::file_type::not_found)
+    return Error::make(Error::Code::NotFound, path + ": no such file");
+  if (status.type() == std::filesystem::file_type::directory)
+    return Error::make(Error::Code::Invalid, path + ": is a folder");
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Error::make(Error::Code::Forbidden, path + ": " + std::generic_category().message(errno));
+  std::string text(kLimit + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > kLimit) return Error::make(Error::Code::Invalid, path + ": larger than 4 MiB");
+  return text;
+}
+
+std::string trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n\v\f";
+  const auto first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return "";
+  return std::string(text.substr(first, text.find_last_not_of(kSpace) - first + 1));
+}
+
+std::string resolve_path(const std::string& folder, const std::string& path) {
+  if (path.empty() || std::filesystem::path(path).is_absolute()) return path;
+  return (std::filesystem::path(folder) / path).lexically_normal().string();
+}
+
+Result<std::string> decode_base64(std::string_view text) {
+  std::string packed;
+  for (const char c : text) {
+    if (c != ' ' && c != '\n' && c != '\r' && c != '\t') packed += c;
+  }
+  std::string out(packed.size() / 4 * 3, '\0');
+  const int size =
+      EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                      reinterpret_cast<const unsigned char*>(packed.data()), static_cast<int>(packed.size()));
+  if (packed.size() % 4 != 0 || size < 0) return Error::make(Error::Code::Invalid, "not base64");
+  // EVP_DecodeBlock counts the padding as zero bytes.
+  std::size_t padding = 0;
+  while (padding < 2 && padding < packed.size() && packed[packed.size() - 1 - padding] == '=') ++padding;
+  out.resize(static_cast<std::size_t>(size) - padding);
+  return out;
+}
+
+std::string encode_base64(std::string_view bytes) {
+  std::string out((bytes.size() + 2) / 3 * 4 + 1, '\0');
+  const int size =
+      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                      reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
+  out.resize(static_cast<std::size_t>(size));
+  return out;
+}
+
+}  // namespace loadline::kube
