@@ -1,0 +1,49 @@
+// GPUs that are spoken for: attempts of ours that are placed but whose pods are not all on
+// nodes yet. With the pods' requests in the inventory this is what keeps two gangs from
+// being promised the same GPUs.
+//
+// Thread-safety: plain values; pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "api/training_job.h"
+#include "placement/inventory.h"
+
+namespace loadline::placement {
+
+/// One placed attempt that has not ended.
+struct Promise {
+  std::string job_uid, namespaceName, job;
+  std::int64_t attempt = 0;
+  std::string pool, zone;  ///< zone empty: any
+  std::int64_t nodes = 0, gpus_per_node = 0;
+  double cost_per_hour = 0;  ///< 0 unknown
+  std::string currency;
+
+  [[nodiscard]] std::int64_t gpus() const { return nodes * gpus_per_node; }
+};
+
+struct Usage {
+  std::int64_t gpus = 0, jobs = 0;
+  double cost_per_hour = 0;
+};
+
+struct Ledger {
+  std::vector<Promise> promises;
+
+  /// Of a namespace, one job left out.
+  [[nodiscard]] Usage usage(const std::string& namespaceName, const std::string& but_job) const;
+};
+
+/// The promises in the jobs' own status: a placement and an attempt that has not ended.
+[[nodiscard]] Ledger ledger_of(const std::vector<api::TrainingJob>& jobs);
+
+/// How many pods of `gpus_per_node` GPUs a zone (empty: all) of the pool can take now, after
+/// promises of jobs other than `but_job` that are not bound to nodes yet.
+[[nodiscard]] std::int64_t free_slots(const Pool& pool, const Inventory& inventory, const Ledger& ledger,
+                                      const std::string& zone, std::int64_t gpus_per_node, const std::string& but_job);
+
+}  // namespace loadline::placement
