@@ -1,0 +1,6 @@
+"""A real control plane with nodes that only pretend, for tests and demonstrations.
+
+Modules, from the bottom up: `errors`, `progress`, `paths`; `toolchain` and `binaries` (what is built), `ports`, `certs`,
+`processes`, `state` (what a running cluster is made of), `controlplane` (up and down), `kubectl`; `fleet`, `volumes` and
+`stories` (nodes and what befalls them), `install` (Loadline itself on such a cluster), `cli`.
+"""
