@@ -82,6 +82,8 @@ struct Model {
   bool norm_weights = true;  ///< false when norms have no parameters (OLMo)
   QkNorm qk_norm = QkNorm::None;
   bool attention_sinks = false;
+  bool embedding_norm = false;  ///< a norm right after the embedding (BLOOM)
+  bool text_only = false;       ///< the published model also has a vision tower, which is not counted
   bool parallel_block = false;  ///< attention and MLP read the same input
   std::int64_t norms_per_layer = 2;
   std::int64_t learned_positions = 0;  ///< rows of a trained position table; 0 for rotary
@@ -113,15 +115,17 @@ struct ParameterCount {
 
 [[nodiscard]] ParameterCount count_parameters(const Model& model);
 
-/// Input and output width of a weight matrix by its usual name (q_proj, k_proj, v_proj,
-/// o_proj, gate_proj, up_proj, down_proj, lm_head, embed_tokens), and how many of it the
-/// model holds.
+/// Layers with routed experts; 0 for a dense model.
+[[nodiscard]] double mixture_layers(const Model& model);
+
+/// Input and output width of a weight matrix by the short name that adapter targets use
+/// (q, k, v, o, gate, up, down, embed, head), and how many of it the model holds.
 struct Matrix {
   std::string_view name;
   double in = 0;
   double out = 0;
   double count = 0;      ///< in the whole model; experts are counted one by one
-  bool in_layer = true;  ///< false for lm_head and embed_tokens
+  bool in_layer = true;  ///< false for embed and head
 };
 [[nodiscard]] std::vector<Matrix> matrices(const Model& model);
 
@@ -129,7 +133,10 @@ struct Matrix {
 [[nodiscard]] Result<Model> model_from_preset(std::string_view name);
 [[nodiscard]] Result<Model> model_from_preset(std::string_view name, const Tables& tables);
 /// From a Hugging Face config.json as it is. `path` prefixes the errors' fields.
-[[nodiscard]] Result<Model> model_from_hf_config(const nlohmann::json& config, const std::string& path);
+[[nodiscard]] Result<Model> model_from_hf_config(const nlohmann::json& config,
+                                                 const std::string& path = "spec.model.huggingFaceConfig");
+[[nodiscard]] Result<Model> model_from_hf_config(const nlohmann::json& config, const std::string& path,
+                                                 const Tables& tables);
 /// From explicit numbers under spec.model.architecture.
 [[nodiscard]] Result<Model> model_from_architecture(const api::ArchitectureSpec& spec,
                                                     const std::string& path = "spec.model.architecture");

@@ -23,14 +23,34 @@ using api::Precision;
 inline constexpr std::size_t kPrecisions = 5;
 inline constexpr std::size_t kLosses = 3;
 
-/// Bytes a framework keeps per trained parameter at one precision.
+/// A model of the table, with what was published about it.
+struct ModelRow {
+  Model model;
+  std::vector<std::string> also;  ///< other names of the same architecture, the hub id among them
+  double total = 0;               ///< published count; 0 when none was found
+  double active = 0;
+  std::string source;
+};
+
+/// How a Hugging Face model_type is read: what its config leaves unsaid.
+struct FamilyRow {
+  std::string type;                  ///< model_type
+  Model defaults;                    ///< traits of the family
+  bool trained_positions = false;    ///< a position table of as many rows as the config's positions...
+  std::int64_t extra_positions = 0;  ///< ...and these (OPT: 2)
+  std::string source;
+};
+
+/// Bytes a framework keeps per parameter or element at one precision.
 struct StateBytes {
-  double weights = 0;       ///< the copy the optimizer or the framework stores
-  double gradients = 0;     ///< accumulated gradients
+  double weights = 0;       ///< stored copy of a trained weight
+  double gradients = 0;     ///< accumulated gradient
   double master = 0;        ///< fp32 copy beside low-precision weights
   double moment = 0;        ///< one optimizer moment (AdamW has two)
-  double compute = 0;       ///< element of activations, and of a gathered or cast weight
-  double compute_copy = 0;  ///< extra low-precision weight copies held while training (autocast, fp8)
+  double step = 0;          ///< held only during the optimizer step (foreach temporary, fp32 gradients)
+  double compute = 0;       ///< element of an activation and of a gathered weight
+  double residual = 0;      ///< element of the stream between layers: what full recompute keeps
+  double compute_copy = 0;  ///< low-precision copies of the weights kept from forward to backward
 };
 
 /// What one framework really keeps. Every number has a physical meaning, said at the field.
@@ -38,47 +58,57 @@ struct Recipe {
   std::string name;
   std::string source;
   std::array<StateBytes, kPrecisions> states;  ///< by Precision
-  std::array<double, kLosses> logits_bytes{};  ///< per token and vocabulary element, by Loss
-  double logits_chunks = 8;                    ///< chunks of a chunked loss
-  double layer_input_copies = 1;               ///< copies of a block's input kept by full recompute
-  double attention_copies = 14;                ///< hidden-size tensors kept per layer besides the MLP's
-  double mlp_copies = 4;                       ///< MLP-width tensors kept per layer (a gated MLP)
-  double plain_mlp_copies = 2;                 ///< the same for a plain MLP
-  double selective_share = 0.4;                ///< of those that stay with selective recompute
-  double optimizer_temporary = 0;              ///< bytes per parameter held only during the step (foreach)
-  double gathered_units = 2;                   ///< layers whole at once under ZeRO-3: current + prefetched
-  double reduce_bytes = 4;                     ///< per element of a reduce-scatter input
-  double bucket_bytes = 0;                     ///< fixed reduce/gather buckets, bytes per GPU
-  double live_parameter_bytes = 0;             ///< ZeRO-3 live-parameter pool, bytes, at most
-  bool root_stays_gathered = true;             ///< embedding and head whole from forward to backward
-  bool ddp_bucket_copy = true;                 ///< DDP holds gradients a second time in buckets
-  bool sequence_parallel = false;              ///< tensor parallel also splits what norms keep
-  bool kbit_upcast = false;                    ///< k-bit preparation: fp32 embeddings, head, norms and hidden states
-  double adapter_bytes = 4;                    ///< per adapter parameter (weights)
+  std::array<double, kLosses> logits{};        ///< bytes per token and vocabulary element at the loss, by Loss
+  double norm_copies = 3;           ///< input-size tensors a norm keeps besides its output (fp32 upcast: 3; fused: 1)
+  double block_copies = 3.5;        ///< further hidden-size tensors a layer keeps (residuals, projections)
+  double mlp_copies = 4;            ///< MLP-width tensors a gated MLP keeps (gate, activation, up, product)
+  double plain_mlp_copies = 2;      ///< the same for a plain MLP
+  double score_bytes = 6;           ///< per head, query and key with eager attention (softmax and its cast)
+  double selective_share = 0.4;     ///< of a layer's tensors, what selective recompute keeps
+  double gathered_units = 2;        ///< layers whole at once under ZeRO-3: the current and the prefetched
+  double reduce_bytes = 4;          ///< per element of a gradient waiting for its reduce-scatter
+  double bucket_bytes = 0;          ///< fixed communication buckets per GPU when states are sharded
+  double live_parameters = 0;       ///< ZeRO-3: parameters that may stay gathered, a count
+  bool root_gathered = true;        ///< ZeRO-3: embedding and head stay whole from forward to backward
+  bool frozen_gradients = false;    ///< ZeRO-3: flat parameters make gradients for frozen weights too
+  bool ddp_copy = true;             ///< DDP keeps gradients a second time, in buckets
+  bool gradients_persist = true;    ///< gradients are allocated all the time, not only from backward to step
+  bool sequence_parallel = false;   ///< tensor parallel also splits what norms and residuals keep
+  bool kbit_upcast = false;         ///< k-bit loading makes embedding, head, norms and the residual stream fp32
+  bool offload_gradients = false;   ///< optimizer offload moves gradients to the host as well
+  double quantised_bytes = 0.5625;  ///< per 4-bit weight, block scales included
+  double adapter_bytes = 4;         ///< per adapter weight
+  double host_slack = 1.5;          ///< host RAM for offload over the bytes of the states
 };
 
 /// An optimizer's row.
 struct OptimizerRow {
   std::string name;
   std::string source;
-  double moments = 2;             ///< of size StateBytes::moment, per parameter
-  double fixed_bytes = 0;         ///< per parameter whatever the precision (8-bit states and their scales)
-  double vector_moments = -1;     ///< for embeddings, head and norms when it differs (Muon); -1: the same
-  bool paged = false;             ///< states live in host memory when the card is short
-  bool foreach_temporary = true;  ///< the multi-tensor step makes a parameter-sized temporary
+  std::string label;          ///< for people: "Adam", "Lion"
+  double moments = 2;         ///< of StateBytes::moment, per parameter
+  double fixed_bytes = 0;     ///< per parameter whatever the precision (8-bit states and their scales)
+  double vector_moments = 2;  ///< the same for embeddings, head and norms (Muon keeps Adam there)
+  double vector_fixed = 0;
+  bool step_temporary = true;  ///< its step makes the temporary of StateBytes::step
+  bool paged = false;          ///< states may move to host memory; counted on the card all the same
 };
 
 struct Tables {
-  std::vector<Model> models;
+  std::vector<ModelRow> models;
+  std::vector<FamilyRow> families;
   std::vector<Recipe> recipes;
   std::vector<OptimizerRow> optimizers;
 
   /// The tables compiled in.
   [[nodiscard]] static const Tables& builtin();
-  /// These tables with the rows of `yaml` (keys models, recipes, optimizers) replacing rows
+  /// These tables with the rows of `yaml` (keys models, families, recipes, optimizers) replacing rows
   /// of the same name, or added.
   [[nodiscard]] Result<Tables> with_overrides(std::string_view yaml) const;
 
+  /// The row of that name; null when there is none. Model names match in any case, with '_' as '-'.
+  [[nodiscard]] const ModelRow* model(std::string_view name) const;
+  [[nodiscard]] const FamilyRow* family(std::string_view type) const;
   [[nodiscard]] const Recipe* recipe(std::string_view name) const;
   [[nodiscard]] const OptimizerRow* optimizer(std::string_view name) const;
 };

@@ -1,0 +1,340 @@
+#include "estimator/tables.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "estimator/embedded.h"
+
+namespace loadline::estimator {
+namespace {
+
+/// A key that is missing, unknown or of the wrong type. Thrown and caught in this file only.
+struct BadRow {
+  std::string where;
+  std::string what;
+};
+
+/// Reads one mapping; every key must be asked for, so that a misspelt one is not ignored.
+class Row {
+ public:
+  Row(const YAML::Node& node, std::string where) : node_(node), where_(std::move(where)) {
+    if (node_ && !node_.IsMap()) throw BadRow{where_, "must be a mapping"};
+  }
+  ~Row() = default;
+  Row(const Row&) = delete;
+  Row& operator=(const Row&) = delete;
+
+  template <class T>
+  void optional(const char* key, T& out) {
+    seen_.emplace_back(key);
+    if (!node_ || !node_[key]) return;
+    try {
+      out = node_[key].template as<T>();
+    } catch (const YAML::Exception&) {
+      throw BadRow{where_ + "." + key, "is not of the expected type"};
+    }
+  }
+  std::string required(const char* key) {
+    std::string text;
+    optional(key, text);
+    if (text.empty()) throw BadRow{where_ + "." + key, "is required"};
+    return text;
+  }
+  [[nodiscard]] YAML::Node child(const char* key) {
+    seen_.emplace_back(key);
+    return node_ ? node_[key] : YAML::Node(YAML::NodeType::Undefined);
+  }
+  [[nodiscard]] const std::string& where() const { return where_; }
+  /// Call last: refuses keys nobody asked for.
+  void finish() const {
+    if (!node_) return;
+    for (const auto& entry : node_) {
+      const auto key = entry.first.as<std::string>();
+      if (std::find(seen_.begin(), seen_.end(), key) == seen_.end()) throw BadRow{where_ + "." + key, "is not known"};
+    }
+  }
+
+ private:
+  YAML::Node node_;
+  std::string where_;
+  std::vector<std::string> seen_;
+};
+
+void read_traits(const YAML::Node& node, const std::string& where, Model& m) {
+  Row row(node, where);
+  row.optional("mlp_matrices", m.mlp_matrices);
+  row.optional("tied", m.tied);
+  row.optional("qkv_bias", m.qkv_bias);
+  row.optional("output_bias", m.output_bias);
+  row.optional("mlp_bias", m.mlp_bias);
+  row.optional("head_bias", m.head_bias);
+  row.optional("norm_bias", m.norm_bias);
+  row.optional("norm_weights", m.norm_weights);
+  row.optional("norms_per_layer", m.norms_per_layer);
+  row.optional("embedding_norm", m.embedding_norm);
+  row.optional("attention_sinks", m.attention_sinks);
+  row.optional("parallel_block", m.parallel_block);
+  row.optional("learned_positions", m.learned_positions);
+  row.optional("max_positions", m.max_positions);
+  row.optional("sliding_window", m.sliding_window);
+  std::string qk_norm = "none";
+  row.optional("qk_norm", qk_norm);
+  if (qk_norm == "head") {
+    m.qk_norm = QkNorm::PerHead;
+  } else if (qk_norm == "full") {
+    m.qk_norm = QkNorm::FullWidth;
+  } else if (qk_norm != "none") {
+    throw BadRow{where + ".qk_norm", "must be none, head or full"};
+  }
+  row.finish();
+}
+
+void read_experts(const YAML::Node& node, const std::string& where, Experts& e) {
+  Row row(node, where);
+  row.optional("experts", e.experts);
+  row.optional("top_k", e.top_k);
+  row.optional("expert_ffn", e.expert_ffn);
+  row.optional("shared_ffn", e.shared_ffn);
+  row.optional("first_dense_layers", e.first_dense_layers);
+  row.optional("every", e.every);
+  row.optional("router_bias", e.router_bias);
+  row.optional("shared_gate", e.shared_gate);
+  row.finish();
+}
+
+void read_shape(const YAML::Node& node, const std::string& where, Model& m) {
+  Row row(node, where);
+  row.optional("layers", m.layers);
+  row.optional("hidden", m.hidden);
+  row.optional("heads", m.heads);
+  row.optional("kv_heads", m.kv_heads);
+  row.optional("head_dim", m.head_dim);
+  row.optional("ffn", m.ffn);
+  row.optional("vocab", m.vocab);
+  row.finish();
+}
+
+void read_latent(const YAML::Node& node, const std::string& where, LatentAttention& a) {
+  Row row(node, where);
+  row.optional("q_rank", a.q_rank);
+  row.optional("kv_rank", a.kv_rank);
+  row.optional("nope_dim", a.nope_dim);
+  row.optional("rope_dim", a.rope_dim);
+  row.optional("value_dim", a.value_dim);
+  row.finish();
+}
+
+ModelRow model_row(const YAML::Node& node, const std::string& where) {
+  Row row(node, where);
+  ModelRow out;
+  Model& m = out.model;
+  m.name = row.required("name");
+  m.family = row.required("family");
+  out.source = row.required("source");
+  row.optional("also", out.also);
+  std::string hub;
+  row.optional("hub", hub);
+  if (!hub.empty()) out.also.push_back(hub);
+  row.optional("total", out.total);
+  row.optional("active", out.active);
+  row.optional("text_only", m.text_only);
+  read_shape(row.child("shape"), where + ".shape", m);
+  read_traits(row.child("traits"), where + ".traits", m);
+  read_experts(row.child("experts"), where + ".experts", m.moe);
+  read_latent(row.child("latent_attention"), where + ".latent_attention", m.mla);
+  row.finish();
+  const std::vector<FieldError> errors = check_model(m, where + ".shape");
+  if (!errors.empty()) throw BadRow{errors.front().field, errors.front().detail};
+  return out;
+}
+
+FamilyRow family_row(const YAML::Node& node, const std::string& where) {
+  Row row(node, where);
+  FamilyRow out;
+  out.type = row.required("type");
+  out.source = row.required("source");
+  row.optional("trained_positions", out.trained_positions);
+  row.optional("extra_positions", out.extra_positions);
+  read_traits(row.child("traits"), where + ".traits", out.defaults);
+  read_experts(row.child("experts"), where + ".experts", out.defaults.moe);
+  row.finish();
+  return out;
+}
+
+void read_states(const YAML::Node& node, const std::string& where, StateBytes& s) {
+  Row row(node, where);
+  row.optional("weights", s.weights);
+  row.optional("gradients", s.gradients);
+  row.optional("master", s.master);
+  row.optional("moment", s.moment);
+  row.optional("step", s.step);
+  row.optional("compute", s.compute);
+  row.optional("residual", s.residual);
+  row.optional("copy", s.compute_copy);
+  row.finish();
+}
+
+/// `base` gives what the row leaves out.
+Recipe recipe_row(const YAML::Node& node, const std::string& where, Recipe base) {
+  Row row(node, where);
+  Recipe r = std::move(base);
+  r.name = row.required("name");
+  r.source = row.required("source");
+  Row states(row.child("states"), where + ".states");
+  for (const auto& [precision, name] : api::EnumNames<Precision>::table) {
+    const std::string key(name);
+    const YAML::Node one = states.child(key.c_str());
+    if (one) read_states(one, where + ".states." + key, r.states.at(static_cast<std::size_t>(precision)));
+  }
+  states.finish();
+  Row logits(row.child("logits"), where + ".logits");
+  for (const auto& [loss, name] : api::EnumNames<Loss>::table) {
+    logits.optional(std::string(name).c_str(), r.logits.at(static_cast<std::size_t>(loss)));
+  }
+  logits.finish();
+  row.optional("norm_copies", r.norm_copies);
+  row.optional("block_copies", r.block_copies);
+  row.optional("mlp_copies", r.mlp_copies);
+  row.optional("plain_mlp_copies", r.plain_mlp_copies);
+  row.optional("score_bytes", r.score_bytes);
+  row.optional("selective_share", r.selective_share);
+  row.optional("gathered_units", r.gathered_units);
+  row.optional("reduce_bytes", r.reduce_bytes);
+  row.optional("bucket_bytes", r.bucket_bytes);
+  row.optional("live_parameters", r.live_parameters);
+  row.optional("root_gathered", r.root_gathered);
+  row.optional("frozen_gradients", r.frozen_gradients);
+  row.optional("ddp_copy", r.ddp_copy);
+  row.optional("gradients_persist", r.gradients_persist);
+  row.optional("sequence_parallel", r.sequence_parallel);
+  row.optional("kbit_upcast", r.kbit_upcast);
+  row.optional("offload_gradients", r.offload_gradients);
+  row.optional("quantised_bytes", r.quantised_bytes);
+  row.optional("adapter_bytes", r.adapter_bytes);
+  row.optional("host_slack", r.host_slack);
+  row.finish();
+  return r;
+}
+
+OptimizerRow optimizer_row(const YAML::Node& node, const std::string& where) {
+  Row row(node, where);
+  OptimizerRow o;
+  o.name = row.required("name");
+  o.label = row.required("label");
+  o.source = row.required("source");
+  row.optional("moments", o.moments);
+  row.optional("fixed", o.fixed_bytes);
+  row.optional("step_temporary", o.step_temporary);
+  row.optional("paged", o.paged);
+  o.vector_moments = o.moments;
+  o.vector_fixed = o.fixed_bytes;
+  Row vectors(row.child("vectors"), where + ".vectors");
+  vectors.optional("moments", o.vector_moments);
+  vectors.optional("fixed", o.vector_fixed);
+  vectors.finish();
+  row.finish();
+  return o;
+}
+
+const std::string& key_of(const ModelRow& row) { return row.model.name; }
+const std::string& key_of(const FamilyRow& row) { return row.type; }
+const std::string& key_of(const Recipe& row) { return row.name; }
+const std::string& key_of(const OptimizerRow& row) { return row.name; }
+
+template <class R>
+void put(std::vector<R>& rows, R row) {
+  const auto same = std::find_if(rows.begin(), rows.end(), [&](const R& r) { return key_of(r) == key_of(row); });
+  if (same != rows.end()) {
+    *same = std::move(row);
+  } else {
+    rows.push_back(std::move(row));
+  }
+}
+
+template <class Read>
+void each(const YAML::Node& root, const char* key, Read read) {
+  const YAML::Node list = root[key];
+  if (!list) return;
+  if (!list.IsSequence()) throw BadRow{key, "must be a list"};
+  for (std::size_t i = 0; i < list.size(); ++i) read(list[i], std::string(key) + "[" + std::to_string(i) + "]");
+}
+
+std::string folded(std::string_view name) {
+  std::string out(name);
+  for (char& c : out) c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+}  // namespace
+
+Result<Tables> Tables::with_overrides(std::string_view yaml) const {
+  Tables out = *this;
+  try {
+    const YAML::Node root = YAML::Load(std::string(yaml));
+    if (root.IsNull()) return out;
+    Row keys(root, "tables");
+    for (const char* key : {"models", "families", "recipes", "optimizers"}) (void)keys.child(key);
+    keys.finish();
+    each(root, "models", [&](const YAML::Node& n, const std::string& at) { put(out.models, model_row(n, at)); });
+    each(root, "families", [&](const YAML::Node& n, const std::string& at) { put(out.families, family_row(n, at)); });
+    each(root, "recipes", [&](const YAML::Node& n, const std::string& at) {
+      const std::string name = n.IsMap() && n["name"] ? n["name"].as<std::string>() : "";
+      const Recipe* base = out.recipe(name);
+      if (base == nullptr) base = out.recipe("generic");
+      put(out.recipes, recipe_row(n, at, base != nullptr ? *base : Recipe{}));
+    });
+    each(root, "optimizers",
+         [&](const YAML::Node& n, const std::string& at) { put(out.optimizers, optimizer_row(n, at)); });
+  } catch (const BadRow& bad) {
+    return Error::make(Error::Code::Invalid, bad.where + ": " + bad.what);
+  } catch (const YAML::Exception& e) {
+    return Error::make(Error::Code::Invalid, std::string("not YAML: ") + e.what());
+  }
+  return out;
+}
+
+const Tables& Tables::builtin() {
+  static const Tables kTables = [] {
+    Tables tables;
+    for (const std::string_view text :
+         {data::models_yaml, data::families_yaml, data::recipes_yaml, data::optimizers_yaml}) {
+      Result<Tables> next = tables.with_overrides(text);
+      // The unit tests load every row; a program with broken tables must not start sizing.
+      if (!next) std::abort();
+      tables = std::move(*next);
+    }
+    return tables;
+  }();
+  return kTables;
+}
+
+const ModelRow* Tables::model(std::string_view name) const {
+  const std::string wanted = folded(name);
+  for (const ModelRow& row : models) {
+    if (folded(row.model.name) == wanted) return &row;
+    for (const std::string& other : row.also) {
+      if (folded(other) == wanted) return &row;
+    }
+  }
+  return nullptr;
+}
+
+const FamilyRow* Tables::family(std::string_view type) const {
+  const auto it = std::find_if(families.begin(), families.end(), [&](const FamilyRow& r) { return r.type == type; });
+  return it == families.end() ? nullptr : &*it;
+}
+
+const Recipe* Tables::recipe(std::string_view name) const {
+  const auto it = std::find_if(recipes.begin(), recipes.end(), [&](const Recipe& r) { return r.name == name; });
+  return it == recipes.end() ? nullptr : &*it;
+}
+
+const OptimizerRow* Tables::optimizer(std::string_view name) const {
+  const auto it =
+      std::find_if(optimizers.begin(), optimizers.end(), [&](const OptimizerRow& r) { return r.name == name; });
+  return it == optimizers.end() ? nullptr : &*it;
+}
+
+}  // namespace loadline::estimator
