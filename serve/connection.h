@@ -1,0 +1,73 @@
+// One connection, from the TLS handshake to its close, as a coroutine: read a request, answer it, again. Internal to
+// serve/.
+//
+// Thread-safety: everything of one Connection happens on its strand; Core is shared by all.
+// Ownership: the coroutine owns the Connection; Core must outlive both, and destroys `io`, and with it what is still
+// suspended, first.
+// Errors: none leave the coroutine. A peer's fault ends its connection and is counted.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_set>
+#include <vector>
+
+#include "serve/executor.h"
+#include "serve/server.h"
+#include "serve/server_metrics.h"
+
+namespace loadline::serve {
+
+struct Connection {
+  boost::asio::any_io_executor strand;
+  std::function<void()> close;    ///< on the strand only
+  bool between_requests = false;  ///< on the strand only: nothing is lost by closing now
+};
+
+/// What the connections of one server share.
+struct Core {
+  Core(ServerOptions server_options, std::vector<Route> server_routes)
+      : options(std::move(server_options)),
+        routes(std::move(server_routes)),
+        metrics(options.name, options.metrics),
+        workers(options.workers, options.waiting) {}
+
+  const ServerOptions options;
+  const std::vector<Route> routes;
+  ServerMetrics metrics;
+  std::atomic<bool> draining{false};
+  std::atomic<std::uint64_t> bodies_bytes{0};  ///< declared by requests being read or answered
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::unordered_set<std::shared_ptr<Connection>> open;  ///< guarded by mutex
+
+  BoundedExecutor workers;
+  boost::asio::io_context io;
+};
+
+/// Counts a connection as open for as long as it lives.
+class Registered {
+ public:
+  Registered(Core& core, boost::asio::any_io_executor strand);
+  ~Registered();
+  Registered(const Registered&) = delete;
+  Registered& operator=(const Registered&) = delete;
+  [[nodiscard]] Connection& connection() const { return *connection_; }
+
+ private:
+  Core& core_;
+  std::shared_ptr<Connection> connection_;
+};
+
+/// Serves `socket` until it ends.
+[[nodiscard]] boost::asio::awaitable<void> serve_connection(Core& core, std::unique_ptr<Registered> registered,
+                                                            boost::asio::ip::tcp::socket socket);
+
+}  // namespace loadline::serve
