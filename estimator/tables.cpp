@@ -176,6 +176,18 @@ void read_states(const YAML::Node& node, const std::string& where, StateBytes& s
   row.finish();
 }
 
+void read_shardings(Row& row, std::vector<Sharding>& out) {
+  std::vector<std::string> names;
+  row.optional("shardings", names);
+  if (names.empty()) return;
+  out.clear();
+  for (const std::string& name : names) {
+    const auto sharding = api::value_named<Sharding>(name);
+    if (!sharding) throw BadRow{row.where() + ".shardings", "must be none, zero1, zero2 or zero3"};
+    out.push_back(*sharding);
+  }
+}
+
 /// `base` gives what the row leaves out.
 Recipe recipe_row(const YAML::Node& node, const std::string& where, Recipe base) {
   Row row(node, where);
@@ -205,7 +217,6 @@ Recipe recipe_row(const YAML::Node& node, const std::string& where, Recipe base)
   row.optional("bucket_bytes", r.bucket_bytes);
   row.optional("live_parameters", r.live_parameters);
   row.optional("root_gathered", r.root_gathered);
-  row.optional("frozen_gradients", r.frozen_gradients);
   row.optional("ddp_copy", r.ddp_copy);
   row.optional("gradients_persist", r.gradients_persist);
   row.optional("sequence_parallel", r.sequence_parallel);
@@ -214,6 +225,14 @@ Recipe recipe_row(const YAML::Node& node, const std::string& where, Recipe base)
   row.optional("quantised_bytes", r.quantised_bytes);
   row.optional("adapter_bytes", r.adapter_bytes);
   row.optional("host_slack", r.host_slack);
+  row.optional("expert_imbalance", r.expert_imbalance);
+  row.optional("context_gib", r.context_gib);
+  row.optional("communicator_gib", r.communicator_gib);
+  row.optional("more_communicators_gib", r.more_communicators_gib);
+  row.optional("fragmentation_share", r.fragmentation_share);
+  row.optional("fragmentation_gib", r.fragmentation_gib);
+  row.optional("model_parallel", r.model_parallel);
+  read_shardings(row, r.shardings);
   row.finish();
   return r;
 }

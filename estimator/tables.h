@@ -20,6 +20,7 @@ namespace loadline::estimator {
 
 using api::Loss;
 using api::Precision;
+using api::Sharding;
 inline constexpr std::size_t kPrecisions = 5;
 inline constexpr std::size_t kLosses = 3;
 
@@ -59,26 +60,35 @@ struct Recipe {
   std::string source;
   std::array<StateBytes, kPrecisions> states;  ///< by Precision
   std::array<double, kLosses> logits{};        ///< bytes per token and vocabulary element at the loss, by Loss
-  double norm_copies = 3;           ///< input-size tensors a norm keeps besides its output (fp32 upcast: 3; fused: 1)
-  double block_copies = 3.5;        ///< further hidden-size tensors a layer keeps (residuals, projections)
-  double mlp_copies = 4;            ///< MLP-width tensors a gated MLP keeps (gate, activation, up, product)
-  double plain_mlp_copies = 2;      ///< the same for a plain MLP
-  double score_bytes = 6;           ///< per head, query and key with eager attention (softmax and its cast)
-  double selective_share = 0.4;     ///< of a layer's tensors, what selective recompute keeps
-  double gathered_units = 2;        ///< layers whole at once under ZeRO-3: the current and the prefetched
+  double norm_copies = 3;         ///< input-size tensors an RMSNorm keeps besides its output (fp32 upcast: 3; fused: 1)
+  double block_copies = 3.5;      ///< further hidden-size tensors a layer keeps (residuals, projections)
+  double mlp_copies = 4;          ///< MLP-width tensors a gated MLP keeps (gate, activation, up, product)
+  double plain_mlp_copies = 2;    ///< the same for a plain MLP
+  double score_bytes = 6;         ///< per head, query and key with eager attention (softmax and its cast)
+  double selective_share = 0.42;  ///< of a layer's tensors, what selective recompute keeps
+  double expert_imbalance = 1.25;   ///< tokens of the fullest expert rank over the mean
+  double gathered_units = 2;        ///< layers whole at once under ZeRO-3 in the backward: current and prefetched
   double reduce_bytes = 4;          ///< per element of a gradient waiting for its reduce-scatter
   double bucket_bytes = 0;          ///< fixed communication buckets per GPU when states are sharded
   double live_parameters = 0;       ///< ZeRO-3: parameters that may stay gathered, a count
   bool root_gathered = true;        ///< ZeRO-3: embedding and head stay whole from forward to backward
-  bool frozen_gradients = false;    ///< ZeRO-3: flat parameters make gradients for frozen weights too
   bool ddp_copy = true;             ///< DDP keeps gradients a second time, in buckets
   bool gradients_persist = true;    ///< gradients are allocated all the time, not only from backward to step
   bool sequence_parallel = false;   ///< tensor parallel also splits what norms and residuals keep
   bool kbit_upcast = false;         ///< k-bit loading makes embedding, head, norms and the residual stream fp32
   bool offload_gradients = false;   ///< optimizer offload moves gradients to the host as well
   double quantised_bytes = 0.5625;  ///< per 4-bit weight, block scales included
-  double adapter_bytes = 4;         ///< per adapter weight
+  double adapter_bytes = 4;         ///< per adapter weight, its gradient and each moment
   double host_slack = 1.5;          ///< host RAM for offload over the bytes of the states
+
+  double context_gib = 0.9;             ///< CUDA context and kernels
+  double communicator_gib = 1.2;        ///< NCCL with one communicator; 0 on one GPU
+  double more_communicators_gib = 0.3;  ///< each further process group
+  double fragmentation_share = 0.04;    ///< of what is allocated and freed every step
+  double fragmentation_gib = 0.5;       ///< at least
+
+  std::vector<Sharding> shardings;  ///< what may be chosen when the user fixes none
+  bool model_parallel = false;      ///< tensor, pipeline, context and expert parallel may be chosen
 };
 
 /// An optimizer's row.

@@ -1,0 +1,283 @@
+#include "estimator/estimate.h"
+
+#include <algorithm>
+
+#include "base/saturating.h"
+#include "base/text.h"
+#include "estimator/quantities.h"
+
+namespace loadline::estimator {
+namespace {
+
+constexpr double kGiBytes = static_cast<double>(kGiB);
+
+double d(std::int64_t value) { return static_cast<double>(value); }
+
+/// Bytes that `shards` ranks share, or that each holds when there is nothing to share.
+double shared(double bytes_each, double whole, double local, double shards) {
+  return bytes_each * (shards > 1 ? whole / shards : local);
+}
+
+/// Bytes of one low-precision weight of the frozen base under adapters.
+double frozen_bytes(const Quantities& q) { return q.bytes.compute; }
+
+/// What lies on the card from the first step to the last.
+struct Resident {
+  double weights = 0, upcast = 0, gradients = 0, master = 0, states = 0, step = 0, reference = 0;
+};
+
+Resident resident(const Workload& w, const Quantities& q) {
+  Resident r;
+  const StateBytes& b = q.bytes;
+  const OptimizerRow& o = w.optimizer;
+  if (has_adapters(w)) {
+    const double adapter = w.recipe.adapter_bytes;
+    const double rest_whole = q.whole - q.quantised_whole;
+    const double rest_local = q.local - q.quantised_local;
+    r.weights = shared(frozen_bytes(q), rest_whole, rest_local, q.weight_shards) +
+                shared(w.recipe.quantised_bytes, q.quantised_whole, q.quantised_local, q.weight_shards) +
+                shared(adapter, q.adapters, q.adapters, q.weight_shards);
+    if (w.method == Method::QLora && w.recipe.kbit_upcast) {
+      r.upcast = shared(std::max(0.0, 4 - frozen_bytes(q)), rest_whole, rest_local, q.weight_shards);
+    }
+    r.gradients = shared(adapter, q.adapters, q.adapters, q.gradient_shards);
+    r.states = shared(o.moments * adapter + o.fixed_bytes, q.adapters, q.adapters, q.state_shards);
+    if (o.step_temporary) r.step = shared(adapter, q.adapters, q.adapters, q.state_shards);
+  } else {
+    r.weights = shared(b.weights, q.whole, q.local, q.weight_shards);
+    // Autocast caches and fp8 copies; under ZeRO-3 the gathered unit is that copy.
+    if (q.weight_shards <= 1) r.weights += b.compute_copy * q.local;
+    r.gradients = shared(b.gradients, q.trained_whole, q.trained_local, q.gradient_shards);
+    r.master = shared(b.master, q.trained_whole, q.trained_local, q.state_shards);
+    const double vectors = q.trained_vectors;
+    r.states = shared(o.moments * b.moment + o.fixed_bytes, q.trained_whole - vectors, q.trained_local - vectors,
+                      q.state_shards) +
+               shared(o.vector_moments * b.moment + o.vector_fixed, vectors, vectors, q.state_shards);
+    if (o.step_temporary) r.step = shared(b.step, q.trained_whole, q.trained_local, q.state_shards);
+  }
+  r.reference = w.reference_copies * shared(b.compute, q.whole, q.local, q.weight_shards);
+  return r;
+}
+
+/// Moves offloaded states to the host. Returns the bytes one GPU's share needs there.
+double offload(const Workload& w, const Layout& layout, Resident& r) {
+  if (layout.offload == Offload::None) return 0;
+  // The host keeps gradients in fp32 for the update, whatever the card accumulates in.
+  const double gradient = has_adapters(w)
+                              ? w.recipe.adapter_bytes
+                              : std::max(1.0, w.recipe.states[static_cast<std::size_t>(w.precision)].gradients);
+  double host = r.master + r.states + r.gradients / gradient * 4;
+  r.master = r.states = r.step = 0;
+  if (w.recipe.offload_gradients) r.gradients = 0;
+  if (layout.offload == Offload::Full) {
+    host += r.weights + r.upcast + r.reference;
+    r.weights = r.upcast = r.reference = 0;
+  }
+  return host * w.recipe.host_slack;
+}
+
+/// Bytes of one gathered copy of a layer.
+double gathered_layer(const Workload& w, const Quantities& q) {
+  if (w.method != Method::QLora || q.local <= 0) return q.bytes.compute * q.layer;
+  const double quantised = q.quantised_local / std::max(1.0, q.layers);
+  return w.recipe.quantised_bytes * quantised + q.bytes.compute * std::max(0.0, q.layer - quantised);
+}
+
+void add_communication(const Workload& w, const Layout& layout, const Quantities& q, PhaseUse& use) {
+  const Recipe& recipe = w.recipe;
+  const bool adapters = has_adapters(w);
+  const bool gathers = q.weight_shards > 1 || layout.offload == Offload::Full;
+  if (gathers && use.phase != Phase::OptimizerStep) {
+    const double units = use.phase == Phase::Loss ? std::max(1.0, recipe.gathered_units - 1) : recipe.gathered_units;
+    const double live = std::min(recipe.live_parameters, q.local) * q.bytes.compute;
+    const double root =
+        recipe.root_gathered || use.phase == Phase::Loss ? q.embedding * (recipe.root_gathered ? 1 : 0) + q.head : 0;
+    use[Term::GatherBuffers] = std::max(units * gathered_layer(w, q), live) + root * q.bytes.compute;
+  }
+  double reduce = 0;
+  if (q.gradient_shards > 1) {
+    if (use.phase == Phase::LayerBackward) {
+      reduce = recipe.reduce_bytes * (adapters ? q.adapters / std::max(1.0, q.layers) : q.trained_layer);
+    } else if (use.phase == Phase::Loss && !adapters) {
+      reduce = recipe.reduce_bytes * q.head;
+    }
+  } else if (layout.sharding == Sharding::None && layout.data > 1 && recipe.ddp_copy) {
+    reduce = (adapters ? recipe.adapter_bytes * q.adapters : q.bytes.gradients * q.trained_local);
+  }
+  if (layout.sharding != Sharding::None) {
+    reduce += std::min(recipe.bucket_bytes, 4 * (adapters ? q.adapters : q.trained_local));
+  }
+  use[Term::ReduceBuffers] = reduce;
+  if (layout.context > 1 && use.phase == Phase::LayerBackward) {
+    // The ring holds the next and the current block of keys and values.
+    use[Term::GatherBuffers] +=
+        2 * 2 * q.tokens * d(w.model.kv_heads) * d(w.model.head_dim) / q.tensor * q.bytes.compute;
+  }
+}
+
+/// Share of the layers' forward tensors that stay until the backward pass.
+double kept_share(const Workload& w, Recompute recompute) {
+  return recompute == Recompute::None ? 1 : recompute == Recompute::Selective ? w.recipe.selective_share : 0;
+}
+
+void add_activations(const Workload& w, const Layout& layout, const Quantities& q, PhaseUse& use) {
+  if (use.phase == Phase::OptimizerStep || w.model.fidelity == Fidelity::LowerBound) return;
+  const Recipe& recipe = w.recipe;
+  const double share = kept_share(w, layout.recompute);
+  const double alive = q.tokens * q.kept_layers * q.in_flight;
+  const double layer_input = residual_bytes(w, q) * d(w.model.hidden) / q.hidden_split;
+  const double layer = q.bytes.compute * q.layer_elements();
+  use[Term::KeptActivations] = alive * (layout.recompute == Recompute::Full ? layer_input : share * layer);
+
+  const double scores_layer = recipe.score_bytes * q.tokens * d(w.sequence) * d(w.model.heads) / q.tensor;
+  const bool eager = w.attention == Attention::Eager;
+  if (eager && layout.recompute == Recompute::None) {
+    use[Term::AttentionScores] = scores_layer * q.kept_layers * q.in_flight;
+  }
+  const double dispatch_layer = q.tokens * q.bytes.compute * q.dispatched_elements;
+  use[Term::ExpertDispatch] = share * dispatch_layer * q.mixture_share * q.kept_layers * q.in_flight;
+
+  if (use.phase == Phase::Loss && q.has_head) {
+    const double logits = recipe.logits[static_cast<std::size_t>(w.loss)];
+    // 6 B per hidden element: the final norm's fp32 input and bf16 output.
+    use[Term::Logits] = q.tokens / q.tensor * (logits * d(w.model.vocab) + 6 * d(w.model.hidden));
+  }
+  if (use.phase == Phase::LayerBackward && q.kept_layers > 0) {
+    use[Term::RecomputedLayer] = (1 - share) * q.tokens * q.bytes.compute * q.largest_layer_elements();
+    use[Term::ExpertDispatch] += (1 - share) * dispatch_layer;
+    if (eager && layout.recompute != Recompute::None) use[Term::AttentionScores] = scores_layer;
+  }
+}
+
+/// In the backward pass activations go as gradients come: full at one end or at the other.
+void settle_backward(bool gradients_stay, PhaseUse& use) {
+  if (gradients_stay) return;
+  double& gradients = use[Term::Gradients];
+  double& kept = use[Term::KeptActivations];
+  double& scores = use[Term::AttentionScores];
+  if (gradients >= kept + scores) {
+    kept = scores = 0;
+  } else {
+    gradients = 0;
+  }
+}
+
+void add_reserve(const Workload& w, const Layout& layout, PhaseUse& use) {
+  const Recipe& r = w.recipe;
+  use[Term::Context] = r.context_gib * kGiBytes;
+  if (layout.gpus > 1) {
+    int groups = 0;
+    for (const std::int64_t degree : {layout.tensor, layout.pipeline, layout.context, layout.expert, layout.data}) {
+      if (degree > 1) ++groups;
+    }
+    use[Term::Communicators] = (r.communicator_gib + r.more_communicators_gib * std::max(0, groups - 1)) * kGiBytes;
+  }
+  double dynamic = 0;
+  for (const Term term :
+       {Term::OptimizerTemporary, Term::KeptActivations, Term::RecomputedLayer, Term::AttentionScores, Term::Logits,
+        Term::GatherBuffers, Term::ReduceBuffers, Term::Dequantisation, Term::ExpertDispatch}) {
+    dynamic += use[term];
+  }
+  use[Term::Fragmentation] = std::max(r.fragmentation_gib * kGiBytes, r.fragmentation_share * dynamic);
+}
+
+PhaseUse phase_use(const Workload& w, const Layout& layout, const Quantities& q, const Resident& r, Phase phase,
+                   Stage stage) {
+  PhaseUse use;
+  use.phase = phase;
+  use.stage = stage;
+  use[Term::Weights] = r.weights;
+  use[Term::EmbeddingUpcast] = r.upcast;
+  use[Term::Master] = r.master;
+  use[Term::OptimizerStates] = r.states;
+  use[Term::ReferenceModel] = r.reference;
+  // Accumulation keeps gradients from one micro-batch to the next; so do contiguous buffers.
+  const bool gradients_stay = w.recipe.gradients_persist || accumulation_steps(w, layout) > 1;
+  if (phase != Phase::Loss || gradients_stay) use[Term::Gradients] = r.gradients;
+  if (phase == Phase::OptimizerStep) use[Term::OptimizerTemporary] = r.step;
+  add_activations(w, layout, q, use);
+  add_communication(w, layout, q, use);
+  if (phase == Phase::LayerBackward) {
+    settle_backward(gradients_stay, use);
+    if (w.method == Method::QLora) use[Term::Dequantisation] = q.bytes.compute * q.largest_matrix;
+  }
+  add_reserve(w, layout, use);
+  return use;
+}
+
+Confidence confidence(const Workload& w, const Layout& layout) {
+  using api::ConfidenceLevel;
+  if (w.model.fidelity == Fidelity::LowerBound) return {ConfidenceLevel::LowerBound, 0};
+  double band = layout.gpus == 1 ? 10 : 15;
+  if (w.model.moe.experts > 0) band += 10;
+  if (w.attention == Attention::Eager) band += 5;
+  const bool measured = w.recipe.name != "generic" && w.model.fidelity == Fidelity::Exact && !w.model.text_only &&
+                        layout.offload == Offload::None;
+  if (!measured) band += 5;
+  return {measured ? ConfidenceLevel::High : ConfidenceLevel::Approximate, band};
+}
+
+}  // namespace
+
+double PhaseUse::on_card() const {
+  double sum = 0;
+  for (const double b : bytes) sum += b;
+  return sum;
+}
+
+double PhaseUse::allocated() const {
+  return on_card() - (*this)[Term::Context] - (*this)[Term::Communicators] - (*this)[Term::Fragmentation];
+}
+
+Estimate estimate(const Workload& workload, const Layout& layout) {
+  Estimate out;
+  double host_share = 0;
+  const int stages = layout.pipeline > 1 ? 2 : 1;
+  for (int s = 0; s < stages; ++s) {
+    const Stage stage = s == 0 ? Stage::First : Stage::Last;
+    const Quantities q = quantities(workload, layout, stage);
+    Resident r = resident(workload, q);
+    host_share = std::max(host_share, offload(workload, layout, r));
+    for (const Phase phase : {Phase::Loss, Phase::LayerBackward, Phase::OptimizerStep}) {
+      out.phases[out.phase_count++] = phase_use(workload, layout, q, r, phase, stage);
+    }
+  }
+  for (std::size_t i = 1; i < out.phase_count; ++i) {
+    if (out.phases[i].on_card() > out.phases[out.peak].on_card()) out.peak = i;
+  }
+  out.peak_bytes = sat_from_double(out.peak_use().on_card());
+  out.allocated_bytes = sat_from_double(out.peak_use().allocated());
+  out.host_bytes_per_node = sat_from_double(host_share * d(std::min(layout.gpus, layout.gpus_per_node)));
+  out.confidence = confidence(workload, layout);
+  out.lower_bound_only = workload.model.fidelity == Fidelity::LowerBound;
+  return out;
+}
+
+std::string_view term_key(Term term) {
+  static constexpr std::array<std::string_view, kTerms> kKeys{
+      "weights",         "gradients",       "masterWeights",   "optimizerStates", "optimizerTemporary",
+      "referenceModel",  "keptActivations", "recomputedLayer", "attentionScores", "logits",
+      "embeddingUpcast", "gatherBuffers",   "reduceBuffers",   "dequantisation",  "expertDispatch",
+      "context",         "communicators",   "fragmentation"};
+  return kKeys[static_cast<std::size_t>(term)];
+}
+
+std::string_view term_name(Term term) {
+  static constexpr std::array<std::string_view, kTerms> kNames{
+      "Weights",         "Gradients",        "Master weights",   "Optimizer states", "Optimizer step",
+      "Reference model", "Kept activations", "Recomputed layer", "Attention scores", "Logits",
+      "k-bit upcast",    "Gather buffers",   "Reduce buffers",   "Dequantisation",   "Expert dispatch",
+      "CUDA context",    "Communicators",    "Fragmentation"};
+  return kNames[static_cast<std::size_t>(term)];
+}
+
+std::string_view phase_text(Phase phase) {
+  switch (phase) {
+    case Phase::Loss: return "at the loss";
+    case Phase::LayerBackward: return "in the backward of a layer";
+    case Phase::OptimizerStep: return "in the optimizer step";
+  }
+  return "";
+}
+
+}  // namespace loadline::estimator

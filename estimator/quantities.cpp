@@ -1,0 +1,136 @@
+#include "estimator/quantities.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "estimator/estimate.h"
+
+namespace loadline::estimator {
+namespace {
+
+double d(std::int64_t value) { return static_cast<double>(value); }
+
+/// Head-size elements that attention keeps per token: queries, keys, values, output.
+double head_elements(const Workload& w, double norm_copies) {
+  const Model& m = w.model;
+  if (m.mla.kv_rank > 0) {
+    const double qk = d(m.heads) * d(m.mla.nope_dim + m.mla.rope_dim);
+    const double value = d(m.heads) * d(m.mla.value_dim);
+    return 2 * qk + 2 * value + (1 + norm_copies) * d(m.mla.q_rank + m.mla.kv_rank);
+  }
+  const double q = d(m.heads) * d(m.head_dim);
+  const double kv = d(m.kv_heads) * d(m.head_dim);
+  const double normed = m.qk_norm == QkNorm::None ? 0 : norm_copies * (q + kv);
+  return 2 * q + 2 * kv + normed;
+}
+
+void fill_layer_elements(const Workload& w, const Layout& layout, Quantities& q) {
+  const Model& m = w.model;
+  const Recipe& recipe = w.recipe;
+  // LayerNorm has a fused kernel everywhere; an RMSNorm written in Python upcasts.
+  const double norm_copies = m.norm_bias ? std::min(1.0, recipe.norm_copies) : recipe.norm_copies;
+  q.hidden_elements = (d(m.norms_per_layer) * (norm_copies + 1) + recipe.block_copies) * d(m.hidden);
+  q.head_elements = head_elements(w, norm_copies);
+
+  const double copies = m.mlp_matrices == 3 ? recipe.mlp_copies : recipe.plain_mlp_copies;
+  const double dense = copies * d(m.ffn);
+  const double imbalance = layout.expert > 1 ? recipe.expert_imbalance : 1;
+  const double mixture = mixture_layers(m);
+  const double routed =
+      mixture > 0
+          ? copies * (d(m.moe.top_k) * d(m.moe.expert_ffn) * imbalance + d(m.moe.shared_ffn)) + 2 * d(m.moe.experts)
+          : 0;
+  q.mixture_share = mixture / std::max(1.0, d(m.layers));
+  q.mlp_elements = q.mixture_share * routed + (1 - q.mixture_share) * dense;
+  q.largest_mlp_elements = mixture > 0 ? (q.mixture_share < 1 ? std::max(routed, dense) : routed) : dense;
+  if (mixture > 0) q.dispatched_elements = 2 * d(m.moe.top_k) * d(m.hidden) * imbalance;
+}
+
+/// Trained share of a stage for method freeze: the leading layers of the model are frozen,
+/// so the last stage is trained first.
+double trained_layers_of(const Workload& w, const Quantities& q, Stage stage, double pipeline) {
+  if (w.method != Method::Freeze) return q.layers;
+  const double trained = d(w.model.layers - w.frozen_layers);
+  if (pipeline <= 1 || stage == Stage::Last) return std::min(q.layers, trained);
+  return std::max(0.0, trained - (d(w.model.layers) - q.layers));
+}
+
+void fill_parameters(const Workload& w, const Layout& layout, Stage stage, Quantities& q) {
+  const Model& m = w.model;
+  const ParameterCount& p = w.parameters;
+  const double t = q.tensor;
+  const double e = d(layout.expert);
+  const double pipeline = d(layout.pipeline);
+  if (m.fidelity == Fidelity::LowerBound) {
+    const double share = p.total / (t * pipeline);
+    q.whole = q.local = share;
+    if (w.method == Method::QLora) q.quantised_whole = q.quantised_local = share;
+    if (!has_adapters(w)) q.trained_whole = q.trained_local = share;
+    return;
+  }
+  const double body = (p.layer.attention + p.layer.mlp) / t + p.layer.norms;
+  const double experts = p.layer.experts / t;
+  // A tied head on its own stage needs its own copy of the embedding.
+  const bool separate_head = layout.pipeline > 1;
+  const double tied_copy = m.tied && separate_head ? d(m.vocab) * d(m.hidden) : 0;
+  q.embedding = q.has_embedding ? p.embedding / t : 0;
+  q.head = q.has_head ? (p.head + tied_copy) / t : 0;
+  const double final_norm = q.has_head ? p.final_norm : 0;
+  const double vocabulary = q.embedding + q.head + final_norm;
+  q.layer = body + experts / e;
+  q.whole = q.layers * (body + experts) + vocabulary;
+  q.local = q.layers * q.layer + vocabulary;
+  q.largest_matrix = d(m.hidden) * d(std::max(m.ffn, m.moe.expert_ffn)) / t;
+
+  if (w.method == Method::QLora) {
+    const double quantised_experts = experts / e;
+    const double other = std::max(0.0, p.linear - p.experts) / std::max(1.0, d(m.layers)) / t;
+    q.quantised_whole = q.layers * (other + experts);
+    q.quantised_local = q.layers * (other + quantised_experts);
+  }
+  if (has_adapters(w)) {
+    q.adapters = w.adapters * (q.layers / std::max(1.0, d(m.layers))) / t;
+    return;
+  }
+  const double trained_layers = trained_layers_of(w, q, stage, pipeline);
+  const double trained_vocabulary = (w.method == Method::Freeze ? 0 : q.embedding) + q.head + final_norm;
+  q.kept_layers = trained_layers;
+  q.trained_layer = trained_layers > 0 ? q.layer : 0;
+  q.trained_whole = trained_layers * (body + experts) + trained_vocabulary;
+  q.trained_local = trained_layers * q.layer + trained_vocabulary;
+  q.trained_vectors = trained_layers * p.layer.norms + trained_vocabulary;
+}
+
+}  // namespace
+
+Quantities quantities(const Workload& w, const Layout& layout, Stage stage) {
+  Quantities q;
+  q.bytes = w.recipe.states[static_cast<std::size_t>(w.precision)];
+  q.tensor = d(layout.tensor);
+  q.hidden_split = w.recipe.sequence_parallel ? q.tensor : 1;
+  const double pipeline = d(layout.pipeline);
+  q.layers = std::ceil(d(w.model.layers) / pipeline);
+  q.has_embedding = layout.pipeline == 1 || stage == Stage::First;
+  q.has_head = layout.pipeline == 1 || stage == Stage::Last;
+  q.tokens = d(layout.micro_batch) * w.sequences_per_sample * d(w.sequence) / d(layout.context);
+  // One forward, one backward at a time: stage i of p holds min(micro-batches, p - i).
+  q.in_flight = stage == Stage::First ? std::min(pipeline, d(accumulation_steps(w, layout))) : 1;
+  // Adapters sit in every layer; nothing is kept when nothing at all is trained.
+  q.kept_layers = has_adapters(w) && w.adapters <= 0 ? 0 : q.layers;
+
+  const double shards = d(layout.shards());
+  if (layout.sharding >= Sharding::Zero1) q.state_shards = shards;
+  if (layout.sharding >= Sharding::Zero2) q.gradient_shards = shards;
+  if (layout.sharding >= Sharding::Zero3) q.weight_shards = shards;
+  fill_layer_elements(w, layout, q);
+  fill_parameters(w, layout, stage, q);
+  return q;
+}
+
+double residual_bytes(const Workload& w, const Quantities& q) {
+  return w.method == Method::QLora && w.recipe.kbit_upcast ? std::max(4.0, q.bytes.residual)
+         : has_adapters(w)                                 ? q.bytes.compute
+                                                           : q.bytes.residual;
+}
+
+}  // namespace loadline::estimator

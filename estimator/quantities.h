@@ -1,0 +1,66 @@
+// The factors that an estimate multiplies, for one pipeline stage of one layout. The same
+// factors are printed by the explanation, so that a reader multiplies what the code did.
+//
+// Thread-safety: plain values, pure functions, no allocation.
+#pragma once
+
+#include "estimator/layout.h"
+#include "estimator/workload.h"
+
+namespace loadline::estimator {
+
+struct Quantities {
+  StateBytes bytes;  ///< of the recipe at the workload's precision
+
+  double tokens = 0;       ///< of one micro-batch on one rank
+  double layers = 0;       ///< on this stage
+  double kept_layers = 0;  ///< of these, with a backward pass: they keep activations
+  double in_flight = 1;    ///< micro-batches whose activations are alive at once
+  double tensor = 1;
+  double hidden_split = 1;  ///< tensor with sequence parallelism, else 1
+  bool has_embedding = true;
+  bool has_head = true;
+
+  // Parameters of the stage on one rank after tensor parallelism. `whole` counts all routed
+  // experts, `local` those of this expert-parallel rank; sharding over data divides `whole`.
+  double whole = 0, local = 0;
+  double trained_whole = 0, trained_local = 0;
+  double trained_vectors = 0;  ///< of trained_whole, in embedding, head and norms
+  double quantised_whole = 0, quantised_local = 0;
+  double adapters = 0;
+  double layer = 0;          ///< one layer, routed experts of this rank only
+  double trained_layer = 0;  ///< of that, trained
+  double embedding = 0, head = 0;
+  double largest_matrix = 0;  ///< elements
+
+  double weight_shards = 1, gradient_shards = 1, state_shards = 1;
+
+  // Forward tensors that one layer keeps, elements per token: hidden-size parts, head-size
+  // and MLP-size parts (the last two split by tensor parallelism). Averages over the
+  // stage, and the fullest layer.
+  double hidden_elements = 0, head_elements = 0, mlp_elements = 0, largest_mlp_elements = 0;
+  double dispatched_elements = 0;  ///< tokens copied to experts and back, in a mixture layer
+  double mixture_share = 0;        ///< of the layers, those with routed experts
+
+  [[nodiscard]] double layer_elements() const {
+    return hidden_elements / hidden_split + (head_elements + mlp_elements) / tensor;
+  }
+  [[nodiscard]] double largest_layer_elements() const {
+    return hidden_elements / hidden_split + (head_elements + largest_mlp_elements) / tensor;
+  }
+};
+
+enum class Stage : std::uint8_t;
+
+/// The factors of the first or the last pipeline stage.
+[[nodiscard]] Quantities quantities(const Workload& workload, const Layout& layout, Stage stage);
+
+/// LoRA or QLoRA: the base is frozen and only adapters are trained.
+[[nodiscard]] inline bool has_adapters(const Workload& w) {
+  return w.method == Method::Lora || w.method == Method::QLora;
+}
+
+/// Bytes per element of the stream between layers.
+[[nodiscard]] double residual_bytes(const Workload& workload, const Quantities& q);
+
+}  // namespace loadline::estimator
