@@ -22,6 +22,7 @@ export CONTROL_PLANE
 PROGRAMS := loadline-webhook loadline-operator kubectl-loadline
 UNIT_TESTS := $(patsubst tests/unit/%/,unit_%,$(sort $(dir $(wildcard tests/unit/*/*_test.cpp))))
 CLUSTER := tests/cluster/loadline-cluster
+UP := build/cluster
 STAGES := scripts/stages.sh
 
 # build/PRESET/CMakeCache.txt says that the preset is configured; CMake then sees by itself what changed.
@@ -96,12 +97,15 @@ up: ## Leave a control plane with a fleet (FLEET=) and Loadline running, to play
 	@$(STAGES) up \
 	  "what is needed to build" "$(MAKE) -s setup" \
 	  "build the three programs" "$(MAKE) -s programs" \
-	  "start" "$(CLUSTER) up --fleet $(FLEET) && $(CLUSTER) install --programs build/$(PRESET)/bin"
+	  "start" "$(CLUSTER) up --dir $(UP) --control-plane $(CONTROL_PLANE) --fleet $(FLEET)" \
+	  "install Loadline" "$(CLUSTER) install --dir $(UP) --bin build/$(PRESET)/bin"
+	@echo "export KUBECONFIG=$(CURDIR)/$(UP)/kubeconfig"
 
 .PHONY: down
 down: ## End what `make up` started
-	@$(CLUSTER) down
+	@$(CLUSTER) down --dir $(UP)
 
 .PHONY: clean
 clean: ## Remove build/ (the caches outside the tree stay)
+	@if [ -f $(UP)/state.json ]; then $(CLUSTER) down --dir $(UP); fi
 	@rm -rf build

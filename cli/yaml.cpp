@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kMaxDepth = 100;
-constexpr int kMaxValues = 1'000'000;
+constexpr int kMaxValues = 200'000;
 
 /// Thrown and caught in this file only: conversion is a deep recursion.
 struct Refused {
@@ -38,10 +38,10 @@ std::optional<json> integer(std::string_view text) {
   if (text.starts_with("0x") || text.starts_with("0o")) {
     base = text[1] == 'x' ? 16 : 8;
     text.remove_prefix(2);
-  } else if (text.starts_with('+')) {
-    text.remove_prefix(1);
   }
-  if (text.starts_with('+') || (base != 10 && text.starts_with('-'))) return std::nullopt;
+  const bool plus = text.starts_with('+');
+  if (plus) text.remove_prefix(1);
+  if ((plus || base != 10) && (text.starts_with('-') || text.starts_with('+'))) return std::nullopt;
   if (const auto value = number_from<std::int64_t>(text, base)) return json(*value);
   return std::nullopt;
 }

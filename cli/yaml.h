@@ -2,7 +2,7 @@
 // core schema ("8.03e9" a number, "yes" a string), quoted ones stay strings, "<<" merges.
 //
 // Thread-safety: pure functions.
-// Errors: "job.yaml:12: duplicate key \"gpus\"". A text that expands to more than a million
+// Errors: "job.yaml:12: duplicate key \"gpus\"". A text that expands to more than 200000
 // values or nests deeper than 100 is refused: aliases can make a small file endless.
 #pragma once
 
