@@ -26,9 +26,8 @@ enum class NodeState {
   Arriving,  ///< Ready, but its GPUs are not allocatable yet
   NotReady,
   Cordoned,
-  Ending,       ///< deletion, a NoExecute or end-of-life taint, an end-of-life condition
+  Ending,       ///< deletion, an end-of-life taint, label or condition
   Partitioned,  ///< time-sliced, MPS or MIG: whole GPUs cannot be had
-  Tainted,      ///< a taint that jobs do not tolerate; only decided per job
 };
 
 struct PoolNode {

@@ -1,0 +1,142 @@
+#include "placement/facts.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "api/names.h"
+#include "base/saturating.h"
+#include "base/text.h"
+
+namespace loadline::placement {
+namespace {
+
+using nlohmann::json;
+
+// A member of any JSON value; null when there is none or `object` is not an object.
+const json& at(const json& object, const char* key) {
+  static const json kNull;
+  if (!object.is_object()) return kNull;
+  const auto found = object.find(key);
+  return found == object.end() ? kNull : *found;
+}
+
+std::string text(const json& value) { return value.is_string() ? value.get<std::string>() : std::string(); }
+
+bool truth(const json& value) { return value.is_boolean() && value.get<bool>(); }
+
+std::map<std::string, std::string> text_map(const json& value) {
+  std::map<std::string, std::string> out;
+  if (!value.is_object()) return out;
+  for (const auto& [key, item] : value.items()) {
+    if (item.is_string()) out[key] = item.get<std::string>();
+  }
+  return out;
+}
+
+// Quantities are strings, but a hand-written file may hold bare numbers.
+Resources resources(const json& value) {
+  Resources out;
+  if (!value.is_object()) return out;
+  for (const auto& [key, item] : value.items()) {
+    const std::string amount = item.is_string() ? item.get<std::string>() : item.is_number() ? item.dump() : "";
+    const auto milli = parse_quantity_milli(amount);
+    if (milli && *milli >= 0) out[key] = *milli;
+  }
+  return out;
+}
+
+void add(Resources& sum, const Resources& more) {
+  for (const auto& [name, amount] : more) sum[name] = sat_add(sum[name], amount);
+}
+
+void raise_to(Resources& most, const Resources& other) {
+  for (const auto& [name, amount] : other) most[name] = std::max(most[name], amount);
+}
+
+// Requests of one container; what only has a limit requests that much.
+Resources container_requests(const json& container) {
+  const json& section = at(container, "resources");
+  Resources out = resources(at(section, "limits"));
+  for (const auto& [name, amount] : resources(at(section, "requests"))) out[name] = amount;
+  return out;
+}
+
+}  // namespace
+
+std::int64_t whole(const Resources& resources, const std::string& name) {
+  const auto found = resources.find(name);
+  return found == resources.end() ? 0 : found->second / 1000;
+}
+
+bool NodeFacts::ready() const {
+  return std::find(true_conditions.begin(), true_conditions.end(), "Ready") != true_conditions.end();
+}
+
+const std::string& NodeFacts::label(const std::string& key) const {
+  static const std::string kNone;
+  const auto found = labels.find(key);
+  return found == labels.end() ? kNone : found->second;
+}
+
+NodeFacts node_facts(const json& node) {
+  NodeFacts facts;
+  const json& metadata = at(node, "metadata");
+  const json& spec = at(node, "spec");
+  const json& status = at(node, "status");
+  facts.name = text(at(metadata, "name"));
+  facts.labels = text_map(at(metadata, "labels"));
+  facts.deleting = at(metadata, "deletionTimestamp").is_string();
+  facts.cordoned = truth(at(spec, "unschedulable"));
+  facts.allocatable = resources(at(status, "allocatable"));
+  for (const json& taint : at(spec, "taints")) {
+    facts.taints.push_back({text(at(taint, "key")), text(at(taint, "value")), text(at(taint, "effect"))});
+  }
+  for (const json& condition : at(status, "conditions")) {
+    if (text(at(condition, "status")) == "True") facts.true_conditions.push_back(text(at(condition, "type")));
+  }
+  return facts;
+}
+
+// The scheduler's rule: all containers at once, or the largest init container with the
+// sidecars started before it, whichever is more; plus the pod's overhead.
+Resources pod_requests(const json& pod_spec) {
+  Resources running;
+  Resources sidecars;
+  Resources starting;
+  for (const json& container : at(pod_spec, "containers")) add(running, container_requests(container));
+  for (const json& container : at(pod_spec, "initContainers")) {
+    Resources here = container_requests(container);
+    if (text(at(container, "restartPolicy")) == "Always") {
+      add(sidecars, here);
+      raise_to(starting, sidecars);
+    } else {
+      add(here, sidecars);
+      raise_to(starting, here);
+    }
+  }
+  add(running, sidecars);
+  raise_to(running, starting);
+  add(running, resources(at(pod_spec, "overhead")));
+  return running;
+}
+
+PodFacts pod_facts(const json& pod) {
+  PodFacts facts;
+  const json& metadata = at(pod, "metadata");
+  const json& spec = at(pod, "spec");
+  facts.name = text(at(metadata, "name"));
+  facts.namespaceName = text(at(metadata, "namespace"));
+  facts.node = text(at(spec, "nodeName"));
+  const std::string phase = text(at(at(pod, "status"), "phase"));
+  facts.terminal = phase == "Succeeded" || phase == "Failed";
+  facts.requests = pod_requests(spec);
+  const auto labels = text_map(at(metadata, "labels"));
+  if (const auto uid = labels.find(api::label::kJobUID); uid != labels.end()) facts.job_uid = uid->second;
+  if (const auto attempt = labels.find(api::label::kAttempt); attempt != labels.end()) {
+    facts.attempt = std::strtoll(attempt->second.c_str(), nullptr, 10);
+  }
+  return facts;
+}
+
+}  // namespace loadline::placement
