@@ -45,7 +45,7 @@ Answer<Object> to_object(const Answer<Response>& answer) {
 
 Answer<json> to_json(const Answer<Response>& answer) {
   if (!answer) return answer.error();
-  Result<json> document = parse_json(answer->body);
+  Result<json> document = parse_json(answer->body, TooDeep::Prune);
   if (!document)
     return ApiError::transport(ApiError::kBadAnswer, "the API server's answer is " + document.error().message);
   return std::move(*document);

@@ -79,17 +79,17 @@ std::map<std::string, std::string> strings_at(const json& root, JsonPath path) {
   return out;
 }
 
-Result<json> parse_json(std::string_view text) {
-  // A returning-false callback would only drop the deep part and leave a different document behind; so note
-  // it, drop everything below, and refuse the whole.
-  bool too_deep = false;
-  const json::parser_callback_t within_depth = [&too_deep](int depth, json::parse_event_t, json&) {
-    too_deep = too_deep || depth > kMaxJsonDepth;
-    return !too_deep;
+Result<json> parse_json(std::string_view text, TooDeep deep) {
+  bool pruned = false;
+  const json::parser_callback_t within_depth = [&pruned](int depth, json::parse_event_t, json&) {
+    const bool keep = depth <= kMaxJsonDepth;
+    pruned = pruned || !keep;
+    return keep;
   };
   try {
     json document = json::parse(text, within_depth);
-    if (too_deep) return Error::make(Error::Code::Invalid, "JSON nests deeper than 256 levels");
+    if (pruned && deep == TooDeep::Refuse)
+      return Error::make(Error::Code::Invalid, "JSON nests deeper than 256 levels");
     return document;
   } catch (const json::exception& e) {
     return Error::make(Error::Code::Invalid, std::string("not JSON: ") + e.what());

@@ -37,8 +37,13 @@ using JsonPath = std::initializer_list<std::string_view>;
 
 /// Levels a document may nest. Copying and writing recurse, so depth is stack.
 inline constexpr int kMaxJsonDepth = 256;
-/// Parses one JSON document of at most kMaxJsonDepth levels. Error: Code::Invalid.
-[[nodiscard]] Result<nlohmann::json> parse_json(std::string_view text);
+/// What becomes of values that lie deeper.
+enum class TooDeep {
+  Refuse,  ///< the whole document is an error
+  Prune,   ///< they are left out: one user's odd object must not hide everybody's list
+};
+/// Parses one JSON document. Error: Code::Invalid.
+[[nodiscard]] Result<nlohmann::json> parse_json(std::string_view text, TooDeep deep = TooDeep::Refuse);
 /// Compact JSON; bytes that are not UTF-8 become U+FFFD. Precondition: at most kMaxJsonDepth levels.
 [[nodiscard]] std::string json_text(const nlohmann::json& document);
 

@@ -1,0 +1,215 @@
+#include "kube/leader.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "kube/lease.h"
+
+namespace loadline::kube {
+
+using std::chrono::milliseconds;
+
+struct LeaderElector::Impl {
+  Impl(Client& the_client, LeaderOptions the_options) : client(the_client), options(std::move(the_options)) {}
+
+  void run(const std::stop_token& stop) {
+    if (!acquire(stop)) return;
+    hold(stop);
+    end(stop.stop_requested());
+  }
+
+  /// Tries until it holds the lease; false when stopped first.
+  bool acquire(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      if (try_once(stop, options.renew_deadline / 2)) {
+        metrics.transitions.add();
+        metrics.leading.set(1);
+        spdlog::info("leading: {} holds lease {}", options.identity, to_string(options.lease));
+        if (options.on_started) options.on_started();
+        return true;
+      }
+      // Spread, so that candidates do not come in step.
+      const auto wait = milliseconds(
+          static_cast<std::int64_t>(static_cast<double>(options.retry_period.count()) * (1 + 1.2 * random_unit())));
+      options.clock->sleep_for(wait, stop);
+    }
+    return false;
+  }
+
+  /// Renews until it cannot, or is stopped.
+  void hold(const std::stop_token& stop) {
+    while (options.clock->sleep_for(options.retry_period, stop)) {
+      const auto left =
+          std::chrono::duration_cast<milliseconds>(renewed_at() + options.renew_deadline - options.clock->now());
+      if (left.count() <= 0) return;
+      // A call may take twice its time in all: so half of what is left.
+      if (!try_once(stop, std::max(left / 2, milliseconds(1))) && lost_to_another()) return;
+    }
+  }
+
+  void end(bool release_it) {
+    const bool was_leader = is_leader();
+    {
+      const std::lock_guard lock(mutex);
+      leading = false;
+    }
+    metrics.leading.set(0);
+    metrics.transitions.add();
+    if (!release_it || !was_leader) spdlog::error("lost lease {}: not renewed in time", to_string(options.lease));
+    // First stop the work, then let another begin it.
+    if (options.on_stopped) options.on_stopped();
+    if (release_it && was_leader) release();
+  }
+
+  bool try_once(const std::stop_token& stop, milliseconds timeout) {
+    CallOptions call;
+    call.timeout = timeout;
+    call.stop = stop;
+    // Time counts from before the request: others see the change only after.
+    const Clock::Time began = options.clock->now();
+    const bool held = is_leader() && renew_fast(call, began);
+    const bool won = held || look_and_take(call, began);
+    if (!won) metrics.failures.add();
+    return won;
+  }
+
+  /// While we lead, the record is as we left it: write over that version without reading.
+  bool renew_fast(const CallOptions& call, Clock::Time began) {
+    const LeaseRecord known = observation.record;
+    return write(known, call, began);
+  }
+
+  bool look_and_take(const CallOptions& call, Clock::Time began) {
+    const Answer<Object> found = client.get(resources::kLeases, options.lease, call);
+    if (!found && found.error().not_found()) return create(call, began);
+    if (!found) {
+      spdlog::warn("lease {}: {}", to_string(options.lease), found.error().message);
+      return false;
+    }
+    observe(read_lease(*found));
+    if (!may_take(observation, options.identity, options.clock->now(), options.lease_duration)) return false;
+    return write(observation.record, call, began);
+  }
+
+  bool create(const CallOptions& call, Clock::Time began) {
+    const LeaseRecord next = next_record({}, options.identity, options.lease_duration, options.clock->wall());
+    const Answer<Object> made = client.create(resources::kLeases, lease_object(options.lease, next), {}, call);
+    return taken(made, began);
+  }
+
+  bool write(const LeaseRecord& over, const CallOptions& call, Clock::Time began) {
+    const LeaseRecord next = next_record(over, options.identity, options.lease_duration, options.clock->wall());
+    return taken(client.update(resources::kLeases, lease_object(options.lease, next), {}, call), began);
+  }
+
+  bool taken(const Answer<Object>& written, Clock::Time began) {
+    if (!written) {
+      spdlog::warn("lease {}: {}", to_string(options.lease), written.error().message);
+      return false;
+    }
+    observe(read_lease(*written));
+    const std::lock_guard lock(mutex);
+    leading = true;
+    renewed = began;
+    return true;
+  }
+
+  void observe(const LeaseRecord& record) {
+    const bool new_holder = record.holder != observation.record.holder;
+    if (record != observation.record || observation.seen_at == Clock::Time{}) {
+      observation = {record, options.clock->now()};
+    }
+    {
+      const std::lock_guard lock(mutex);
+      holder = record.holder;
+    }
+    if (new_holder && !record.holder.empty() && options.on_new_leader) options.on_new_leader(record.holder);
+  }
+
+  bool lost_to_another() const { return observation.record.holder != options.identity; }
+
+  void release() {
+    constexpr int kTries = 3;
+    CallOptions call;
+    call.timeout = std::chrono::seconds(2);
+    for (int i = 0; i < kTries; ++i) {
+      LeaseRecord free = observation.record;
+      if (free.holder != options.identity) return;
+      free.holder.clear();
+      free.duration_seconds = 1;
+      free.renew_time = options.clock->wall();
+      const Answer<Object> written = client.update(resources::kLeases, lease_object(options.lease, free), {}, call);
+      if (written) return;
+      const Answer<Object> found = client.get(resources::kLeases, options.lease, call);
+      if (found) observe(read_lease(*found));
+    }
+  }
+
+  bool is_leader() const {
+    const std::lock_guard lock(mutex);
+    return leading && options.clock->now() < renewed + options.renew_deadline;
+  }
+
+  Clock::Time renewed_at() const {
+    const std::lock_guard lock(mutex);
+    return renewed;
+  }
+
+  Client& client;
+  const LeaderOptions options;
+  LeaderMetrics metrics;
+  LeaseObservation observation;  // of the elector's thread alone
+
+  mutable std::mutex mutex;
+  bool leading = false;
+  Clock::Time renewed;
+  std::string holder;
+
+  std::jthread thread;
+};
+
+LeaderElector::LeaderElector(Client& client, LeaderOptions options)
+    : impl_(std::make_unique<Impl>(client, std::move(options))) {}
+LeaderElector::~LeaderElector() { stop(); }
+
+Status LeaderElector::start() {
+  const LeaderOptions& o = impl_->options;
+  if (o.identity.empty() || o.lease.name.empty() || o.lease.ns.empty()) {
+    return Error::make(Error::Code::Invalid, "leader election needs an identity and the namespace and name of a lease");
+  }
+  if (o.lease_duration <= o.renew_deadline || 10 * o.renew_deadline <= 12 * o.retry_period ||
+      o.retry_period.count() < 1) {
+    return Error::make(Error::Code::Invalid,
+                       "leader election: lease duration > renew deadline > 1.2 x retry period must hold");
+  }
+  if (!impl_->thread.joinable()) {
+    impl_->thread = std::jthread([impl = impl_.get()](const std::stop_token& stop) {
+      try {
+        impl->run(stop);
+      } catch (const std::exception& e) {
+        spdlog::error("leader election: {}", e.what());
+        impl->end(/*release_it=*/false);
+      }
+    });
+  }
+  return {};
+}
+
+void LeaderElector::stop() {
+  if (!impl_->thread.joinable()) return;
+  impl_->thread.request_stop();
+  impl_->thread.join();
+}
+
+bool LeaderElector::is_leader() const { return impl_->is_leader(); }
+std::string LeaderElector::holder() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->holder;
+}
+const LeaderMetrics& LeaderElector::metrics() const { return impl_->metrics; }
+
+}  // namespace loadline::kube

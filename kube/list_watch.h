@@ -1,0 +1,62 @@
+// The Reflector's state machine without its thread: each step does one thing and says how long to wait before the
+// next, so that tests can walk it.
+//
+// Thread-safety: step() from one thread; cancel() from any.
+// Ownership: Client, Store and metrics must outlive it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+
+#include "kube/reflector.h"
+
+namespace loadline::kube {
+
+class ListWatch {
+ public:
+  enum class State {
+    Empty,     ///< nothing to go on from: list
+    Listed,    ///< the store is whole up to `version_`: watch from there
+    Watching,  ///< taking in what comes
+  };
+
+  ListWatch(Client& client, Store& store, const ReflectorOptions& options, ReflectorMetrics& metrics);
+
+  /// Lists, or opens a watch, or waits for one line of it and takes it in. Gives the time to wait before the next step.
+  [[nodiscard]] std::chrono::milliseconds step(const std::stop_token& stop);
+  /// Ends a step that waits for a line. The next steps must be given a stop_token that was asked to stop.
+  void cancel();
+
+  [[nodiscard]] State state() const { return state_; }
+
+ private:
+  std::chrono::milliseconds list(const std::stop_token& stop);
+  std::chrono::milliseconds open(const std::stop_token& stop);
+  std::chrono::milliseconds take_in();
+  std::chrono::milliseconds handle_line(const std::string& line);
+  std::chrono::milliseconds handle_end();
+  std::chrono::milliseconds trouble(const ApiError& error, State next);
+  void close_watch();
+  void heard();
+
+  Client& client_;
+  Store& store_;
+  const ReflectorOptions options_;
+  ReflectorMetrics& metrics_;
+
+  State state_ = State::Empty;
+  std::string version_;
+  int troubles_ = 0;    // in a row
+  int empty_ends_ = 0;  // watches in a row that ended at once
+  Clock::Time last_trouble_;
+  Clock::Time opened_at_;
+  std::chrono::seconds watch_time_{0};
+  bool heard_on_watch_ = false;
+
+  std::mutex mutex_;  // for stream_ alone
+  std::shared_ptr<WatchStream> stream_;
+};
+
+}  // namespace loadline::kube
