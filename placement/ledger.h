@@ -41,9 +41,10 @@ struct Ledger {
 /// The promises in the jobs' own status: a placement and an attempt that has not ended.
 [[nodiscard]] Ledger ledger_of(const std::vector<api::TrainingJob>& jobs);
 
-/// How many pods of `gpus_per_node` GPUs a zone (empty: all) of the pool can take now, after
-/// promises of jobs other than `but_job` that are not bound to nodes yet.
-[[nodiscard]] std::int64_t free_slots(const Pool& pool, const Inventory& inventory, const Ledger& ledger,
-                                      const std::string& zone, std::int64_t gpus_per_node, const std::string& but_job);
+/// Free GPUs of each of the pool's nodes, in their order, after promises of jobs other than
+/// `but_job` (empty: all) whose pods are not on nodes yet. A promise that finds no room (its
+/// nodes are still booting) takes none.
+[[nodiscard]] std::vector<std::int64_t> free_after_promises(const Pool& pool, const Inventory& inventory,
+                                                            const Ledger& ledger, const std::string& but_job);
 
 }  // namespace loadline::placement
