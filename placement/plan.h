@@ -43,6 +43,7 @@ struct Request {
   std::set<std::string> avoided_nodes;         ///< nodes that ended attempts lately
   std::optional<TimePoint> escalated_at;       ///< when the job was moved off spot; absent: it was not
   double tokens_done = 0;                      ///< trained on already; the rest is what costs
+  bool offline = false;  ///< no cluster was seen: a pool without nodes counts as large enough and free
 };
 
 /// When a pool that fits can start the gang.
@@ -100,8 +101,8 @@ enum class Outcome {
 
 /// The checkpoint volume the job gets, and what one checkpoint holds.
 struct CheckpointPlan {
-  std::string claim;                         ///< existing or to be made
-  bool existing = false;                     ///< the user's claim
+  std::string claim;      ///< existing or to be made; empty: the job has no spec.checkpoint, so no volume
+  bool existing = false;  ///< the user's claim
   std::optional<std::string> storage_class;  ///< absent: the cluster's default
   std::int64_t bytes = 0;                    ///< of the volume; 0 for an existing one
   estimator::CheckpointSize size;

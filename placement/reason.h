@@ -28,11 +28,12 @@ enum class Reason {
   SpotNotAllowed,      ///< by the policy's spot rules
   Escalated,           ///< moved off this capacity type after too many interruptions
   NoExpectedProgress,  ///< interrupted faster than it gets on
-  LimitExceeded,       ///< a limit per job or namespace
+  LimitExceeded,       ///< a limit per job, or the job alone is above one per namespace
+  LimitReached,        ///< other jobs of the namespace use a limit up
   ZonePinned,          ///< the checkpoint volume is in another zone
 };
 
-inline constexpr std::array<std::pair<Reason, std::string_view>, 22> kReasonNames{{
+inline constexpr std::array<std::pair<Reason, std::string_view>, 23> kReasonNames{{
     {Reason::Chosen, "Chosen"},
     {Reason::Fits, "Fits"},
     {Reason::NoFreeGPUs, "NoFreeGPUs"},
@@ -54,6 +55,7 @@ inline constexpr std::array<std::pair<Reason, std::string_view>, 22> kReasonName
     {Reason::Escalated, "Escalated"},
     {Reason::NoExpectedProgress, "NoExpectedProgress"},
     {Reason::LimitExceeded, "LimitExceeded"},
+    {Reason::LimitReached, "LimitReached"},
     {Reason::ZonePinned, "ZonePinned"},
 }};
 
@@ -75,6 +77,7 @@ inline constexpr std::array<std::pair<Reason, std::string_view>, 22> kReasonName
     case Reason::UnknownMemory:
     case Reason::Escalated:
     case Reason::NoExpectedProgress:
+    case Reason::LimitReached:
     case Reason::ZonePinned: return true;
     default: return false;
   }
