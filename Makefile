@@ -90,7 +90,7 @@ demo: ## The whole story on a real control plane, checked step by step
 	@$(STAGES) demo \
 	  "what is needed to build" "$(MAKE) -s setup" \
 	  "build the three programs" "$(MAKE) -s programs" \
-	  "the story" "demo/demo.py --programs build/$(PRESET)/bin"
+	  "the story" "demo/demo.py --control-plane $(CONTROL_PLANE) --programs build/$(PRESET)/bin"
 
 .PHONY: up
 up: ## Leave a control plane with a fleet (FLEET=) and Loadline running, to play with
