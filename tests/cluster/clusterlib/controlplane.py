@@ -129,7 +129,8 @@ def _kwok(cluster: Cluster) -> list[str]:
         str(cluster.programs["kwok"]),
         f"--kubeconfig={cluster.folder / 'kwok.kubeconfig'}",
         *(f"--config={stage}" for stage in sorted(STAGES.glob("*.yaml"))),
-        "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+        # By label, since kwok does not notice when an annotation is taken away; a lost node loses this label.
+        "--manage-nodes-with-label-selector=kwok.x-k8s.io/node=fake",
         f"--node-lease-duration-seconds={LEASE_SECONDS}",
         "--node-ip=127.0.0.1",  # without it a node's address stays empty
         f"--server-address=127.0.0.1:{cluster.ports['kwok']}",

@@ -12,6 +12,7 @@ from .errors import ClusterError
 from .paths import CLUSTER_SOURCES, FLEETS
 from .state import Cluster
 
+MANAGED_LABEL = "kwok.x-k8s.io/node"
 PROVIDER_ANNOTATION = "loadline.dev/fake-provider"
 _POOL_KEYS = {"name", "provider", "machine", "zone", "capacity", "nodes", "labels", "taints", "gpuPool"}
 
@@ -188,8 +189,8 @@ def _node(pool: Pool, number: int) -> dict[str, Any]:
         "kind": "Node",
         "metadata": {
             "name": name,
-            "labels": {"kubernetes.io/hostname": name, **_labels(pool)},
-            "annotations": {"kwok.x-k8s.io/node": "fake", PROVIDER_ANNOTATION: pool.provider_name},
+            "labels": {"kubernetes.io/hostname": name, MANAGED_LABEL: "fake", **_labels(pool)},
+            "annotations": {PROVIDER_ANNOTATION: pool.provider_name},
         },
         "spec": {"providerID": f"{pool.provider_name}:///{pool.zone}/{name}", "taints": _taints(pool)},
         "status": {

@@ -14,7 +14,6 @@ from .state import Cluster
 _LOST = "loadline.dev/fake-lost"
 _SHUTDOWN = "loadline.dev/fake-shutdown"
 _READY = "loadline.dev/fake-ready"
-_MANAGED = "kwok.x-k8s.io/node"
 
 
 def _pods(cluster: Cluster, node: str) -> list[dict[str, Any]]:
@@ -33,10 +32,6 @@ def _annotate_pods(cluster: Cluster, node: str, annotation: str) -> None:
         *("annotate", "pods", "--all-namespaces", "--overwrite", f"--field-selector=spec.nodeName={node}"),
         f"{annotation}=true",
     )
-
-
-def _annotate_node(cluster: Cluster, node: str, annotation: str, value: str | None) -> None:
-    kubectl.run(cluster, "annotate", "node", node, f"{annotation}-" if value is None else f"{annotation}={value}")
 
 
 def _require(cluster: Cluster, node: str) -> dict[str, Any]:
@@ -59,7 +54,7 @@ def lose(cluster: Cluster, node: str) -> str:
     """sudden loss: the machine stops answering; the Node object stays until a cloud would delete it"""
     _require(cluster, node)
     _let_go(cluster, node)
-    _annotate_node(cluster, node, _MANAGED, None)
+    kubectl.run(cluster, "label", "node", node, f"{fleet.MANAGED_LABEL}-")
     return f"{node} no longer sends heartbeats: in about 20 s it is Unknown and tainted unreachable"
 
 
@@ -101,8 +96,8 @@ def notready(cluster: Cluster, node: str) -> str:
 def recover(cluster: Cluster, node: str) -> str:
     """undoes notready and lose (pods let go of stay so)"""
     _require(cluster, node)
-    _annotate_node(cluster, node, _READY, None)
-    kubectl.run(cluster, "annotate", "node", node, "--overwrite", f"{_MANAGED}=fake")
+    kubectl.run(cluster, "annotate", "node", node, f"{_READY}-")
+    kubectl.run(cluster, "label", "node", node, "--overwrite", f"{fleet.MANAGED_LABEL}=fake")
     _wait_ready_is(cluster, node, "True")
     return f"{node} is ready"
 
