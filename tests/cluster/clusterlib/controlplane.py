@@ -155,7 +155,7 @@ def _healthy(cluster: Cluster, port: int, path: str, tls: bool = True) -> bool:
 
 
 def wait_healthy(cluster: Cluster, name: str, port_name: str, path: str, tls: bool, seconds: float) -> None:
-    """Waits for a program's health check; a program that ended meanwhile is an error at once, with the end of its log."""
+    """Waits for a program's health check; one that ended meanwhile is an error at once, with the end of its log."""
 
     def holds() -> bool:
         process = cluster.process(name)

@@ -32,7 +32,7 @@ def get(cluster: Cluster, *arguments: str) -> dict[str, Any]:
 
 
 def apply(cluster: Cluster, objects: list[dict[str, Any]]) -> str:
-    """Server-side apply of all objects in one call. It needs no read before the write and takes any number of fields."""
+    """Server-side apply of all objects in one call: no read before the write, and no annotation left behind."""
     if not objects:
         return ""
     text = yaml.safe_dump_all(objects, sort_keys=False)

