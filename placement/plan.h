@@ -43,7 +43,6 @@ struct Request {
   std::set<std::string> avoided_nodes;         ///< nodes that ended attempts lately
   std::optional<TimePoint> escalated_at;       ///< when the job was moved off spot; absent: it was not
   double tokens_done = 0;                      ///< trained on already; the rest is what costs
-  bool offline = false;  ///< no cluster was seen: a pool without nodes counts as large enough and free
 };
 
 /// When a pool that fits can start the gang.

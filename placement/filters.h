@@ -1,0 +1,33 @@
+// Hard filters that need no sizing: what the user excluded and what the policy keeps away.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "placement/plan.h"
+
+namespace loadline::placement {
+
+struct Refusal {
+  Reason reason = Reason::Fits;
+  std::string detail;
+};
+
+/// spec.placement of the job, and GPUs that cannot be had whole.
+[[nodiscard]] std::optional<Refusal> excluded_by_job(const Request& request, const Pool& pool);
+
+/// Allow and deny lists, spot rules; escalation is looked at apart.
+[[nodiscard]] std::optional<Refusal> excluded_by_policy(const Request& request, const EffectivePolicy& policy,
+                                                        const Pool& pool);
+
+/// Limits per job and namespace for a sized candidate.
+[[nodiscard]] std::optional<Refusal> over_limit(const Request& request, const EffectivePolicy& policy,
+                                                const Usage& others, const Candidate& candidate);
+
+/// Whether the job has been moved off spot under this policy.
+[[nodiscard]] bool escalated(const Request& request, const EffectivePolicy& policy, const Inventory& inventory,
+                             TimePoint now);
+
+}  // namespace loadline::placement

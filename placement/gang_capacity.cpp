@@ -1,0 +1,253 @@
+#include "placement/gang_capacity.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/saturating.h"
+#include "placement/node_state.h"
+
+namespace loadline::placement {
+namespace {
+
+using nlohmann::json;
+
+std::string plural(std::int64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::optional<std::string> member(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_string()) return std::nullopt;
+  return found->get<std::string>();
+}
+
+std::vector<api::Toleration> template_tolerations(const json& pod_spec) {
+  std::vector<api::Toleration> out;
+  const auto list = pod_spec.find("tolerations");
+  if (list == pod_spec.end() || !list->is_array()) return out;
+  for (const json& item : *list) {
+    if (!item.is_object()) continue;
+    api::Toleration toleration;
+    toleration.key = member(item, "key");
+    toleration.op = member(item, "operator");
+    toleration.value = member(item, "value");
+    toleration.effect = member(item, "effect");
+    out.push_back(std::move(toleration));
+  }
+  return out;
+}
+
+// Why no pod of the gang may ever run on a node, whatever is free there.
+struct Bar {
+  Reason reason = Reason::Fits;
+  std::string words;
+};
+
+Bar bar_of(const Request& request, const PodNeeds& needs, const Pool& pool, const PoolNode& node) {
+  if (!request.pinned_zone.empty() && !node.zone.empty() && node.zone != request.pinned_zone) {
+    return {Reason::ZonePinned, "in zone " + node.zone};
+  }
+  if (node.state == NodeState::Partitioned) return {Reason::SharedGPUs, node.why};
+  if (node.state == NodeState::Ending) return {Reason::NodesEnding, node.why};
+  for (const Taint& taint : node.taints) {
+    // Taints that come and go with the node's health are judged by its state.
+    if (taint.key.rfind("node.kubernetes.io/", 0) == 0 || taint.key == "karpenter.sh/unregistered") continue;
+    if (!tolerates(pool.tolerations, taint) && !tolerates(needs.tolerations, taint)) {
+      return {Reason::TaintNotTolerated, "taint " + taint_text(taint)};
+    }
+  }
+  for (const auto& [key, value] : needs.node_selector) {
+    const auto found = node.labels.find(key);
+    if (found == node.labels.end() || found->second != value) {
+      return {Reason::NotEnoughGPUs, "without label " + key + "=" + value};
+    }
+  }
+  return {};
+}
+
+// Pods that the node's other resources leave room for.
+std::int64_t room_besides_gpus(const PodNeeds& needs, const Pool& pool, const PoolNode& node, const Gang& gang) {
+  std::int64_t pods = node.free_resources.count("pods") > 0 ? whole(node.free_resources, "pods") : kSaturated;
+  const auto limit = [&](const std::string& name, std::int64_t milli) {
+    const auto found = node.free_resources.find(name);
+    const bool builtin = name.find('/') == std::string::npos;
+    if (milli <= 0 || (found == node.free_resources.end() && builtin)) return;
+    pods = std::min(pods, found == node.free_resources.end() ? 0 : found->second / milli);
+  };
+  for (const auto& [name, milli] : needs.resources) limit(name, milli);
+  if (gang.nodes > 1) {
+    for (const auto& [name, count] : pool.extra_resources) {
+      limit(name,
+            sat_mul(ceil_div(sat_mul(count, gang.gpus_per_node), std::max<std::int64_t>(1, pool.per_node)), 1000));
+    }
+  }
+  return pods;
+}
+
+// What stands in the way, counted over nodes.
+struct Tally {
+  std::map<std::string, std::int64_t> pods_by_zone;
+  std::int64_t busy = 0, other_resources = 0, avoided = 0, healthy_nodes = 0;
+  std::map<NodeState, std::int64_t> unhealthy;
+  std::map<Reason, std::int64_t> barred_nodes;
+  std::map<Reason, std::int64_t> barred_pods;
+  std::map<std::string, std::int64_t> words;  // of bars, with the number of nodes
+  std::int64_t pods_existing = 0;             // on nodes that may serve one day
+  std::int64_t pods_booting = 0;
+  std::int64_t going = 0;  // nodes that an autoscaler may replace
+};
+
+Tally tally_nodes(const Request& request, const PodNeeds& needs, const Pool& pool,
+                  const std::vector<std::int64_t>& free, const Gang& gang) {
+  Tally tally;
+  for (std::size_t i = 0; i < pool.nodes.size(); ++i) {
+    const PoolNode& node = pool.nodes[i];
+    const std::int64_t size = node.gpus > 0 ? node.gpus : pool.per_node;
+    const std::int64_t whole_node = size / gang.gpus_per_node;
+    const Bar bar = bar_of(request, needs, pool, node);
+    if (bar.reason != Reason::Fits) {
+      ++tally.barred_nodes[bar.reason];
+      tally.barred_pods[bar.reason] += whole_node;
+      ++tally.words[bar.words];
+      if (bar.reason == Reason::NodesEnding) ++tally.going;
+      continue;
+    }
+    tally.pods_existing += whole_node;
+    if (node.state == NodeState::Arriving) tally.pods_booting += whole_node;
+    if (node.state != NodeState::Usable) {
+      ++tally.unhealthy[node.state];
+      continue;
+    }
+    ++tally.healthy_nodes;
+    if (request.avoided_nodes.count(node.name) > 0) {
+      ++tally.avoided;
+      continue;
+    }
+    const std::int64_t by_gpus = free[i] / gang.gpus_per_node;
+    const std::int64_t pods = std::min(by_gpus, room_besides_gpus(needs, pool, node, gang));
+    if (by_gpus < whole_node) ++tally.busy;
+    if (pods < by_gpus) ++tally.other_resources;
+    tally.pods_by_zone[node.zone] += pods;
+  }
+  return tally;
+}
+
+// The zone that takes the whole gang with least to spare; a gang that fits no zone alone may
+// span several unless its volume pins it.
+void choose_zone(const Tally& tally, const Request& request, const Gang& gang, GangCapacity& capacity) {
+  std::int64_t all = 0;
+  const std::string* best = nullptr;
+  std::int64_t best_pods = 0;
+  for (const auto& [zone, pods] : tally.pods_by_zone) {
+    all = sat_add(all, pods);
+    if (pods < gang.nodes || (best != nullptr && pods >= best_pods)) continue;
+    best = &zone;
+    best_pods = pods;
+  }
+  capacity.pods_now = all;
+  capacity.zone = best != nullptr ? *best : request.pinned_zone;
+}
+
+std::string count_words(const Tally& tally) {
+  std::vector<std::string> parts;
+  const auto add = [&](std::int64_t count, const std::string& words) {
+    if (count > 0) parts.push_back(plural(count, "node") + " " + words);
+  };
+  add(tally.busy, "busy");
+  add(tally.other_resources, "short of CPU, memory, pods or network devices");
+  add(tally.avoided, "avoided after failures there");
+  for (const auto& [state, count] : tally.unhealthy) {
+    add(count, state == NodeState::Cordoned   ? "cordoned"
+               : state == NodeState::Arriving ? "Ready without GPUs yet"
+                                              : "not ready");
+  }
+  for (const auto& [words, count] : tally.words) add(count, words);
+  return join(parts, ", ");
+}
+
+// The one cause that would explain it alone; several causes name the commonest.
+Reason permanent_cause(const Tally& tally, const Gang& gang) {
+  Reason cause = Reason::NotEnoughGPUs;
+  std::int64_t most = 0;
+  for (const auto& [reason, pods] : tally.barred_pods) {
+    if (tally.pods_existing + pods < gang.nodes || pods <= most) continue;
+    cause = reason;
+    most = pods;
+  }
+  return cause;
+}
+
+}  // namespace
+
+PodNeeds pod_needs(const api::TrainingJob& job) {
+  PodNeeds needs;
+  const json& pod = job.spec.podTemplate;
+  if (!pod.is_object() || !pod.contains("spec") || !pod["spec"].is_object()) return needs;
+  const json& spec = pod["spec"];
+  for (const auto& [name, milli] : pod_requests(spec)) {
+    if (name != "nvidia.com/gpu") needs.resources[name] = milli;
+  }
+  needs.tolerations = template_tolerations(spec);
+  if (const auto selector = spec.find("nodeSelector"); selector != spec.end() && selector->is_object()) {
+    for (const auto& [key, value] : selector->items()) {
+      if (value.is_string()) needs.node_selector[key] = value.get<std::string>();
+    }
+  }
+  return needs;
+}
+
+Gang gang_of(std::int64_t gpus, std::int64_t per_node) {
+  const std::int64_t total = std::max<std::int64_t>(1, gpus);
+  std::int64_t each = std::min(total, std::max<std::int64_t>(1, per_node));
+  while (total % each != 0) --each;
+  return {total / each, each};
+}
+
+GangCapacity gang_capacity(const Request& request, const PodNeeds& needs, const Pool& pool,
+                           const std::vector<std::int64_t>& free, const Gang& gang) {
+  GangCapacity capacity;
+  const Tally tally = tally_nodes(request, needs, pool, free, gang);
+  choose_zone(tally, request, gang, capacity);
+
+  const std::int64_t existing = static_cast<std::int64_t>(pool.nodes.size()) - tally.going;
+  const std::int64_t more = std::max<std::int64_t>(0, pool.max_nodes.value_or(0) - existing);
+  const auto pool_zone = pool.node_selector.find("topology.kubernetes.io/zone");
+  const bool elsewhere =
+      !request.pinned_zone.empty() && pool_zone != pool.node_selector.end() && pool_zone->second != request.pinned_zone;
+  // New nodes of a pool whose nodes are all in other zones would most likely be there too.
+  const bool foreign = !request.pinned_zone.empty() && !pool.nodes.empty() &&
+                       tally.barred_nodes.count(Reason::ZonePinned) > 0 && tally.pods_existing == 0;
+  const std::int64_t added = elsewhere || foreign ? 0 : sat_mul(more, pool.per_node / gang.gpus_per_node);
+  capacity.pods_scaled = sat_add(capacity.pods_now, added);
+  capacity.pods_ever = sat_add(tally.pods_existing, added);
+  if (capacity.pods_now >= gang.nodes) return capacity;
+
+  const std::string asked = "needs " + plural(gang.nodes, "node") + " with " + plural(gang.gpus_per_node, "free GPU");
+  const std::string causes = count_words(tally);
+  const std::string because = causes.empty() ? "" : ": " + causes;
+  if (capacity.pods_ever < gang.nodes) {
+    capacity.shortage = elsewhere ? Reason::ZonePinned : permanent_cause(tally, gang);
+    const std::string grown = pool.max_nodes ? ", scaled out to " + plural(*pool.max_nodes, "node") : "";
+    capacity.detail =
+        asked + ", the pool can have " + std::to_string(capacity.pods_ever) + " at most" + grown + because;
+    if (capacity.shortage == Reason::ZonePinned) {
+      capacity.detail = "the checkpoint volume is in zone " + request.pinned_zone + "; " + capacity.detail;
+    }
+    return capacity;
+  }
+  if (capacity.pods_scaled >= gang.nodes) {
+    capacity.shortage = Reason::NoFreeGPUs;
+    capacity.detail = asked + ", " + std::to_string(capacity.pods_now) + " free now, " +
+                      std::to_string(gang.nodes - capacity.pods_now) + " to be added by scaling up";
+    return capacity;
+  }
+  const bool booting = capacity.pods_scaled + tally.pods_booting >= gang.nodes;
+  const bool healthy_would_do = tally.unhealthy.empty() || tally.busy > 0 || tally.other_resources > 0;
+  capacity.shortage = booting ? Reason::NodesBooting : healthy_would_do ? Reason::NoFreeGPUs : Reason::NodesEnding;
+  capacity.detail = asked + ", " + std::to_string(capacity.pods_now) + " free now" + because;
+  return capacity;
+}
+
+}  // namespace loadline::placement
