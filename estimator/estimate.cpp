@@ -18,9 +18,6 @@ double shared(double bytes_each, double whole, double local, double shards) {
   return bytes_each * (shards > 1 ? whole / shards : local);
 }
 
-/// Bytes of one low-precision weight of the frozen base under adapters.
-double frozen_bytes(const Quantities& q) { return q.bytes.compute; }
-
 /// What lies on the card from the first step to the last.
 struct Resident {
   double weights = 0, upcast = 0, gradients = 0, master = 0, states = 0, step = 0, reference = 0;
@@ -34,11 +31,11 @@ Resident resident(const Workload& w, const Quantities& q) {
     const double adapter = w.recipe.adapter_bytes;
     const double rest_whole = q.whole - q.quantised_whole;
     const double rest_local = q.local - q.quantised_local;
-    r.weights = shared(frozen_bytes(q), rest_whole, rest_local, q.weight_shards) +
+    r.weights = shared(q.bytes.compute, rest_whole, rest_local, q.weight_shards) +
                 shared(w.recipe.quantised_bytes, q.quantised_whole, q.quantised_local, q.weight_shards) +
                 shared(adapter, q.adapters, q.adapters, q.weight_shards);
     if (w.method == Method::QLora && w.recipe.kbit_upcast) {
-      r.upcast = shared(std::max(0.0, 4 - frozen_bytes(q)), rest_whole, rest_local, q.weight_shards);
+      r.upcast = shared(std::max(0.0, 4 - q.bytes.compute), rest_whole, rest_local, q.weight_shards);
     }
     r.gradients = shared(adapter, q.adapters, q.adapters, q.gradient_shards);
     r.states = shared(o.moments * adapter + o.fixed_bytes, q.adapters, q.adapters, q.state_shards);
@@ -74,50 +71,6 @@ double offload(const Workload& w, const Layout& layout, Resident& r) {
     r.weights = r.upcast = r.reference = 0;
   }
   return host * w.recipe.host_slack;
-}
-
-/// Bytes of one gathered copy of a layer.
-double gathered_layer(const Workload& w, const Quantities& q) {
-  if (w.method != Method::QLora || q.local <= 0) return q.bytes.compute * q.layer;
-  const double quantised = q.quantised_local / std::max(1.0, q.layers);
-  return w.recipe.quantised_bytes * quantised + q.bytes.compute * std::max(0.0, q.layer - quantised);
-}
-
-void add_communication(const Workload& w, const Layout& layout, const Quantities& q, PhaseUse& use) {
-  const Recipe& recipe = w.recipe;
-  const bool adapters = has_adapters(w);
-  const bool gathers = q.weight_shards > 1 || layout.offload == Offload::Full;
-  if (gathers && use.phase != Phase::OptimizerStep) {
-    const double units = use.phase == Phase::Loss ? std::max(1.0, recipe.gathered_units - 1) : recipe.gathered_units;
-    const double live = std::min(recipe.live_parameters, q.local) * q.bytes.compute;
-    const double root =
-        recipe.root_gathered || use.phase == Phase::Loss ? q.embedding * (recipe.root_gathered ? 1 : 0) + q.head : 0;
-    use[Term::GatherBuffers] = std::max(units * gathered_layer(w, q), live) + root * q.bytes.compute;
-  }
-  double reduce = 0;
-  if (q.gradient_shards > 1) {
-    if (use.phase == Phase::LayerBackward) {
-      reduce = recipe.reduce_bytes * (adapters ? q.adapters / std::max(1.0, q.layers) : q.trained_layer);
-    } else if (use.phase == Phase::Loss && !adapters) {
-      reduce = recipe.reduce_bytes * q.head;
-    }
-  } else if (layout.sharding == Sharding::None && layout.data > 1 && recipe.ddp_copy) {
-    reduce = (adapters ? recipe.adapter_bytes * q.adapters : q.bytes.gradients * q.trained_local);
-  }
-  if (layout.sharding != Sharding::None) {
-    reduce += std::min(recipe.bucket_bytes, 4 * (adapters ? q.adapters : q.trained_local));
-  }
-  use[Term::ReduceBuffers] = reduce;
-  if (layout.context > 1 && use.phase == Phase::LayerBackward) {
-    // The ring holds the next and the current block of keys and values.
-    use[Term::GatherBuffers] +=
-        2 * 2 * q.tokens * d(w.model.kv_heads) * d(w.model.head_dim) / q.tensor * q.bytes.compute;
-  }
-}
-
-/// Share of the layers' forward tensors that stay until the backward pass.
-double kept_share(const Workload& w, Recompute recompute) {
-  return recompute == Recompute::None ? 1 : recompute == Recompute::Selective ? w.recipe.selective_share : 0;
 }
 
 void add_activations(const Workload& w, const Layout& layout, const Quantities& q, PhaseUse& use) {
@@ -166,11 +119,8 @@ void add_reserve(const Workload& w, const Layout& layout, PhaseUse& use) {
   const Recipe& r = w.recipe;
   use[Term::Context] = r.context_gib * kGiBytes;
   if (layout.gpus > 1) {
-    int groups = 0;
-    for (const std::int64_t degree : {layout.tensor, layout.pipeline, layout.context, layout.expert, layout.data}) {
-      if (degree > 1) ++groups;
-    }
-    use[Term::Communicators] = (r.communicator_gib + r.more_communicators_gib * std::max(0, groups - 1)) * kGiBytes;
+    use[Term::Communicators] =
+        (r.communicator_gib + r.more_communicators_gib * std::max(0, communicator_groups(layout) - 1)) * kGiBytes;
   }
   double dynamic = 0;
   for (const Term term :
@@ -196,7 +146,8 @@ PhaseUse phase_use(const Workload& w, const Layout& layout, const Quantities& q,
   if (phase != Phase::Loss || gradients_stay) use[Term::Gradients] = r.gradients;
   if (phase == Phase::OptimizerStep) use[Term::OptimizerTemporary] = r.step;
   add_activations(w, layout, q, use);
-  add_communication(w, layout, q, use);
+  use[Term::GatherBuffers] = gather(w, layout, q, phase).bytes();
+  use[Term::ReduceBuffers] = reduce(w, layout, q, phase).bytes();
   if (phase == Phase::LayerBackward) {
     settle_backward(gradients_stay, use);
     if (w.method == Method::QLora) use[Term::Dequantisation] = q.bytes.compute * q.largest_matrix;

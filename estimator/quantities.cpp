@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 #include "estimator/estimate.h"
 
@@ -24,15 +25,35 @@ double head_elements(const Workload& w, double norm_copies) {
   return 2 * q + 2 * kv + normed;
 }
 
+/// A frozen matrix needs no input for its own gradient: with adapters only the inputs of
+/// adapted matrices are kept. (Attention keeps its own output whatever o is.)
+struct KeptInputs {
+  double attention = 1, mlp = 1, down = 1;
+};
+
+KeptInputs kept_inputs(const Workload& w) {
+  if (!has_adapters(w)) return {};
+  const auto adapted = [&](std::initializer_list<const char*> names) {
+    if (w.lora.targets.empty()) return 1.0;
+    for (const char* name : names) {
+      if (std::find(w.lora.targets.begin(), w.lora.targets.end(), name) != w.lora.targets.end()) return 1.0;
+    }
+    return 0.0;
+  };
+  return {adapted({"q", "k", "v"}), adapted({"gate", "up"}), adapted({"down"})};
+}
+
 void fill_layer_elements(const Workload& w, const Layout& layout, Quantities& q) {
   const Model& m = w.model;
   const Recipe& recipe = w.recipe;
   // LayerNorm has a fused kernel everywhere; an RMSNorm written in Python upcasts.
   const double norm_copies = m.norm_bias ? std::min(1.0, recipe.norm_copies) : recipe.norm_copies;
-  q.hidden_elements = (d(m.norms_per_layer) * (norm_copies + 1) + recipe.block_copies) * d(m.hidden);
+  const KeptInputs inputs = kept_inputs(w);
+  const double outputs = std::max(0.0, d(m.norms_per_layer) - 2) + inputs.attention + inputs.mlp;
+  q.hidden_elements = (d(m.norms_per_layer) * norm_copies + outputs + recipe.block_copies) * d(m.hidden);
   q.head_elements = head_elements(w, norm_copies);
 
-  const double copies = m.mlp_matrices == 3 ? recipe.mlp_copies : recipe.plain_mlp_copies;
+  const double copies = (m.mlp_matrices == 3 ? recipe.mlp_copies : recipe.plain_mlp_copies) - (1 - inputs.down);
   const double dense = copies * d(m.ffn);
   const double imbalance = layout.expert > 1 ? recipe.expert_imbalance : 1;
   const double mixture = mixture_layers(m);
@@ -127,10 +148,67 @@ Quantities quantities(const Workload& w, const Layout& layout, Stage stage) {
   return q;
 }
 
+Gather gather(const Workload& w, const Layout& layout, const Quantities& q, Phase phase) {
+  Gather g;
+  g.element_bytes = q.bytes.compute;
+  if (phase == Phase::OptimizerStep) return g;
+  const Recipe& recipe = w.recipe;
+  if (q.weight_shards > 1 || layout.offload == Offload::Full) {
+    // The prefetched layer is there only once the backward pass runs.
+    g.units = phase == Phase::Loss ? std::max(1.0, recipe.gathered_units - 1) : recipe.gathered_units;
+    const double quantised = q.quantised_local / std::max(1.0, q.layers);
+    g.layer_bytes = recipe.quantised_bytes * quantised + q.bytes.compute * std::max(0.0, q.layer - quantised);
+    const double live = std::min(recipe.live_parameters, q.local);
+    if (live * q.bytes.compute > g.units * g.layer_bytes) g.live = live;
+    if (recipe.root_gathered) {
+      g.root = q.embedding + q.head;
+    } else if (phase == Phase::Loss) {
+      g.root = q.head;
+    }
+  }
+  if (layout.context > 1 && phase == Phase::LayerBackward) {
+    // Two blocks, the one in use and the one arriving, each of keys and values.
+    g.ring = 4 * q.tokens * d(w.model.kv_heads) * d(w.model.head_dim) / q.tensor;
+  }
+  return g;
+}
+
+Reduce reduce(const Workload& w, const Layout& layout, const Quantities& q, Phase phase) {
+  Reduce r;
+  const Recipe& recipe = w.recipe;
+  const bool adapters = has_adapters(w);
+  if (q.gradient_shards > 1) {
+    r.element_bytes = adapters ? recipe.adapter_bytes : recipe.reduce_bytes;
+    if (phase == Phase::LayerBackward) r.elements = adapters ? q.adapters / std::max(1.0, q.layers) : q.trained_layer;
+    if (phase == Phase::Loss && !adapters) r.elements = q.head;
+  } else if (layout.sharding == Sharding::None && layout.data > 1 && recipe.ddp_copy) {
+    r.elements = adapters ? q.adapters : q.trained_local;
+    r.element_bytes = adapters ? recipe.adapter_bytes : q.bytes.gradients;
+  }
+  if (layout.sharding != Sharding::None) {
+    r.buckets = std::min(recipe.bucket_bytes, 4 * (adapters ? q.adapters : q.trained_local));
+  }
+  return r;
+}
+
+double kept_share(const Workload& w, Recompute recompute) {
+  if (recompute == Recompute::None) return 1;
+  return recompute == Recompute::Selective ? w.recipe.selective_share : 0;
+}
+
+int communicator_groups(const Layout& layout) {
+  int groups = 0;
+  for (const std::int64_t degree : {layout.tensor, layout.pipeline, layout.context, layout.expert, layout.data}) {
+    if (degree > 1) ++groups;
+  }
+  return groups;
+}
+
 double residual_bytes(const Workload& w, const Quantities& q) {
-  return w.method == Method::QLora && w.recipe.kbit_upcast ? std::max(4.0, q.bytes.residual)
-         : has_adapters(w)                                 ? q.bytes.compute
-                                                           : q.bytes.residual;
+  // k-bit preparation casts the embedding to fp32, and the stream between layers follows.
+  if (w.method == Method::QLora && w.recipe.kbit_upcast) return std::max(4.0, q.bytes.residual);
+  // A base loaded in low precision for adapters has a low-precision stream.
+  return has_adapters(w) ? q.bytes.compute : q.bytes.residual;
 }
 
 }  // namespace loadline::estimator

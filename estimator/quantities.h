@@ -50,10 +50,43 @@ struct Quantities {
   }
 };
 
+/// Weights held whole for a moment, as factors.
+struct Gather {
+  double units = 0;          ///< layers whole at once
+  double layer_bytes = 0;    ///< one gathered layer
+  double live = 0;           ///< parameters of a live-parameter pool, when that is larger than the units
+  double root = 0;           ///< elements of embedding and head that stay whole
+  double ring = 0;           ///< keys and values on their way around the context ring, elements
+  double element_bytes = 0;  ///< of live, root and ring
+
+  [[nodiscard]] double bytes() const {
+    return (live > 0 ? live * element_bytes : units * layer_bytes) + (root + ring) * element_bytes;
+  }
+};
+
+/// Gradients on their way to other ranks, as factors.
+struct Reduce {
+  double elements = 0;
+  double element_bytes = 0;
+  double buckets = 0;  ///< bytes of fixed buckets
+
+  [[nodiscard]] double bytes() const { return elements * element_bytes + buckets; }
+};
+
 enum class Stage : std::uint8_t;
+enum class Phase : std::uint8_t;
 
 /// The factors of the first or the last pipeline stage.
 [[nodiscard]] Quantities quantities(const Workload& workload, const Layout& layout, Stage stage);
+
+[[nodiscard]] Gather gather(const Workload& workload, const Layout& layout, const Quantities& q, Phase phase);
+[[nodiscard]] Reduce reduce(const Workload& workload, const Layout& layout, const Quantities& q, Phase phase);
+
+/// Share of the layers' forward tensors that stay from forward to backward.
+[[nodiscard]] double kept_share(const Workload& workload, Recompute recompute);
+
+/// Process groups with more than one member.
+[[nodiscard]] int communicator_groups(const Layout& layout);
 
 /// LoRA or QLoRA: the base is frozen and only adapters are trained.
 [[nodiscard]] inline bool has_adapters(const Workload& w) {

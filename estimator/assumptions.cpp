@@ -1,0 +1,41 @@
+#include "base/text.h"
+#include "estimator/explain.h"
+#include "estimator/quantities.h"
+
+namespace loadline::estimator {
+
+std::vector<std::string> assumptions(const Workload& w, const Layout& l) {
+  std::vector<std::string> out;
+  if (w.model.fidelity == Fidelity::LowerBound) {
+    out.emplace_back("Only the number of parameters is known: activations, logits and gathered layers are left out");
+    return out;
+  }
+  if (w.recipe.name == "generic") {
+    out.emplace_back("spec.training.framework is generic: kept bytes are those of the more careful frameworks");
+  }
+  out.emplace_back("Every sequence is full (packed or fixed length)");
+  if (!w.global_batch) out.emplace_back("No globalBatchSize: one micro-batch per step, no accumulation");
+  if (w.loss == api::Loss::Standard) {
+    out.emplace_back(
+        "Standard loss: logits, their fp32 copy and their gradients exist at once; a fused loss avoids it");
+  }
+  if (w.attention != Attention::Eager) out.emplace_back("Attention does not store its scores (flash or sdpa kernels)");
+  if (w.method == Method::QLora) {
+    out.push_back("4-bit weights take " + fixed(w.recipe.quantised_bytes, 3) + " B each, scales included" +
+                  (w.recipe.kbit_upcast ? "; embedding, head and norms are raised to fp32" : ""));
+  }
+  if (w.model.moe.experts > 0) {
+    out.push_back(l.expert > 1 ? "The fullest expert rank gets " + fixed(w.recipe.expert_imbalance, 2) +
+                                     " times the mean of the tokens"
+                               : "Experts are evenly used");
+  }
+  if (w.model.text_only) out.emplace_back("The vision tower of the published model is not counted");
+  if (w.optimizer.paged) out.emplace_back("Paged optimizer states are counted on the card, where they mostly stay");
+  if (w.precision == Precision::Fp8)
+    out.emplace_back("fp8 saves no memory: low-precision copies are kept beside the weights");
+  if (w.reference_copies > 0) out.emplace_back("The reference model stays on the card in low precision");
+  out.emplace_back("The allocator uses expandable segments (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True)");
+  return out;
+}
+
+}  // namespace loadline::estimator

@@ -1,0 +1,354 @@
+#include "estimator/explain.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/text.h"
+#include "estimator/quantities.h"
+
+namespace loadline::estimator {
+namespace {
+
+constexpr std::size_t kNameWidth = 18;
+constexpr std::size_t kSumWidth = 74;
+constexpr double kGiBytes = static_cast<double>(kGiB);
+
+/// A whole number as it is up to a million, else "8.0303e+09" as "8.0303e9".
+std::string number(double v) {
+  if (v < 1e7 && std::abs(v - std::round(v)) < 1e-9) return fixed(v, 0);
+  if (v < 1e3) {
+    std::string text = fixed(v, 4);
+    while (text.back() == '0') text.pop_back();
+    if (text.back() == '.') text.pop_back();
+    return text;
+  }
+  int exponent = static_cast<int>(std::floor(std::log10(v)));
+  double mantissa = v / std::pow(10, exponent);
+  if (mantissa >= 9.99995) {
+    mantissa /= 10;
+    ++exponent;
+  }
+  return fixed(mantissa, 4) + "e" + std::to_string(exponent);
+}
+
+std::string per(double v) { return number(v) + " B"; }
+std::string over(double divisor) { return divisor > 1 ? " / " + number(divisor) : ""; }
+
+std::string float_name(double bytes) { return bytes >= 4 ? "fp32" : "bf16"; }
+
+/// Everything the lines need.
+struct Sum {
+  const Workload& w;
+  const Layout& l;
+  const PhaseUse& use;
+  Quantities q;
+};
+
+std::string shared_count(double whole, double local, double shards) { return number(shards > 1 ? whole : local); }
+
+std::string weights_sum(const Sum& s) {
+  const Quantities& q = s.q;
+  const double n = q.weight_shards;
+  if (!has_adapters(s.w)) {
+    const bool copies = n <= 1 && q.bytes.compute_copy > 0;
+    const std::string each =
+        copies ? "(" + number(q.bytes.weights) + " + " + number(q.bytes.compute_copy) + ") B" : per(q.bytes.weights);
+    return float_name(q.bytes.weights) + " " + shared_count(q.whole, q.local, n) + " x " + each + over(n);
+  }
+  std::string text;
+  const double quantised = n > 1 ? q.quantised_whole : q.quantised_local;
+  const double rest = (n > 1 ? q.whole : q.local) - quantised;
+  if (quantised > 0) text = "4-bit " + number(quantised) + " x " + per(s.w.recipe.quantised_bytes) + " + ";
+  text += float_name(q.bytes.compute) + " " + number(rest) + " x " + per(q.bytes.compute);
+  if (q.adapters > 0) text += " + adapters " + number(q.adapters) + " x " + per(s.w.recipe.adapter_bytes);
+  return n > 1 ? "(" + text + ")" + over(n) : text;
+}
+
+/// Bytes times trained parameters, or adapters, over shards.
+std::string trained_sum(const Sum& s, double bytes, double shards, const std::string& words) {
+  const std::string count = has_adapters(s.w) ? "adapters " + number(s.q.adapters)
+                                              : shared_count(s.q.trained_whole, s.q.trained_local, shards);
+  return words + count + " x " + per(bytes) + over(shards);
+}
+
+std::string states_sum(const Sum& s) {
+  const OptimizerRow& o = s.w.optimizer;
+  const Quantities& q = s.q;
+  const double moment = has_adapters(s.w) ? s.w.recipe.adapter_bytes : q.bytes.moment;
+  const double matrix_bytes = o.moments * moment + o.fixed_bytes;
+  const double vector_bytes = o.vector_moments * moment + o.vector_fixed;
+  if (has_adapters(s.w) || matrix_bytes == vector_bytes) {
+    return trained_sum(s, matrix_bytes, q.state_shards, o.label + " ");
+  }
+  const double trained = q.state_shards > 1 ? q.trained_whole : q.trained_local;
+  const std::string both = number(trained - q.trained_vectors) + " x " + per(matrix_bytes) + " + " +
+                           number(q.trained_vectors) + " x " + per(vector_bytes);
+  return o.label + " " + (q.state_shards > 1 ? "(" + both + ")" + over(q.state_shards) : both);
+}
+
+std::string flights(const Quantities& q) {
+  return q.in_flight > 1 ? " x " + number(q.in_flight) + " micro-batches" : "";
+}
+
+std::string kept_sum(const Sum& s) {
+  const std::string tokens = number(s.q.tokens) + " tokens x " + number(s.q.kept_layers) + " layers x ";
+  if (s.l.recompute == Recompute::Full) {
+    return tokens + number(static_cast<double>(s.w.model.hidden)) + " x " + per(residual_bytes(s.w, s.q)) +
+           over(s.q.hidden_split) + flights(s.q);
+  }
+  const double share = kept_share(s.w, s.l.recompute);
+  return tokens + number(s.q.layer_elements()) + " x " + per(s.q.bytes.compute) +
+         (share < 1 ? " x " + number(share) : "") + flights(s.q);
+}
+
+std::string layer_sum(const Sum& s) {
+  const double share = 1 - kept_share(s.w, s.l.recompute);
+  return number(s.q.tokens) + " tokens x " + number(s.q.largest_layer_elements()) + " x " + per(s.q.bytes.compute) +
+         (share < 1 ? " x " + number(share) : "");
+}
+
+std::string scores_sum(const Sum& s) {
+  std::string text = number(s.q.tokens) + " tokens x " + number(static_cast<double>(s.w.sequence)) + " x " +
+                     number(static_cast<double>(s.w.model.heads)) + " heads x " + per(s.w.recipe.score_bytes) +
+                     over(s.q.tensor);
+  if (s.l.recompute == Recompute::None) text += " x " + number(s.q.kept_layers) + " layers" + flights(s.q);
+  return text;
+}
+
+std::string logits_sum(const Sum& s) {
+  return number(s.q.tokens) + " tokens x (" + number(static_cast<double>(s.w.model.vocab)) + " x " +
+         per(s.w.recipe.logits[static_cast<std::size_t>(s.w.loss)]) + " + " +
+         number(static_cast<double>(s.w.model.hidden)) + " x 6 B)" + over(s.q.tensor);
+}
+
+std::string gather_sum(const Sum& s) {
+  const Gather g = gather(s.w, s.l, s.q, s.use.phase);
+  std::vector<std::string> parts;
+  if (g.live > 0) {
+    parts.push_back("live " + number(g.live) + " x " + per(g.element_bytes));
+  } else if (g.units > 0) {
+    parts.push_back(number(g.units) + " layers x " + number(g.layer_bytes) + " B");
+  }
+  if (g.root > 0) parts.push_back("embedding, head " + number(g.root) + " x " + per(g.element_bytes));
+  if (g.ring > 0) parts.push_back("ring " + number(g.ring) + " x " + per(g.element_bytes));
+  return join(parts, " + ");
+}
+
+std::string reduce_sum(const Sum& s) {
+  const Reduce r = reduce(s.w, s.l, s.q, s.use.phase);
+  std::vector<std::string> parts;
+  if (r.elements > 0) parts.push_back(number(r.elements) + " x " + per(r.element_bytes));
+  if (r.buckets > 0) parts.push_back("buckets " + number(r.buckets) + " B");
+  return join(parts, " + ");
+}
+
+std::string dispatch_sum(const Sum& s) {
+  const double share = kept_share(s.w, s.l.recompute);
+  const double kept = share * s.q.mixture_share * s.q.kept_layers * s.q.in_flight;
+  const double one = s.use.phase == Phase::LayerBackward ? 1 - share : 0;
+  return number(s.q.tokens) + " tokens x " + number(s.q.dispatched_elements) + " x " + per(s.q.bytes.compute) + " x " +
+         number(kept + one) + " layers";
+}
+
+double dynamic_bytes(const PhaseUse& use) {
+  return use.allocated() - use[Term::Weights] - use[Term::Gradients] - use[Term::Master] - use[Term::OptimizerStates] -
+         use[Term::ReferenceModel] - use[Term::EmbeddingUpcast];
+}
+
+/// The arithmetic of one term; words may stand between the numbers.
+std::string term_sum(const Sum& s, Term term) {
+  const Recipe& r = s.w.recipe;
+  const Quantities& q = s.q;
+  const bool adapters = has_adapters(s.w);
+  switch (term) {
+    case Term::Weights: return weights_sum(s);
+    case Term::Gradients: {
+      const double bytes = adapters ? r.adapter_bytes : q.bytes.gradients;
+      return trained_sum(s, bytes, q.gradient_shards, float_name(bytes) + " ");
+    }
+    case Term::Master: return trained_sum(s, q.bytes.master, q.state_shards, float_name(q.bytes.master) + " ");
+    case Term::OptimizerStates: return states_sum(s);
+    case Term::OptimizerTemporary:
+      return trained_sum(s, adapters ? r.adapter_bytes : q.bytes.step, q.state_shards, "temporary ");
+    case Term::ReferenceModel:
+      return number(s.w.reference_copies) + " copy x " + shared_count(q.whole, q.local, q.weight_shards) + " x " +
+             per(q.bytes.compute) + over(q.weight_shards);
+    case Term::KeptActivations: return kept_sum(s);
+    case Term::RecomputedLayer: return layer_sum(s);
+    case Term::AttentionScores: return scores_sum(s);
+    case Term::Logits: return logits_sum(s);
+    case Term::EmbeddingUpcast:
+      return "fp32 instead of bf16 " +
+             number(q.weight_shards > 1 ? q.whole - q.quantised_whole : q.local - q.quantised_local) + " x 2 B" +
+             over(q.weight_shards);
+    case Term::GatherBuffers: return gather_sum(s);
+    case Term::ReduceBuffers: return reduce_sum(s);
+    case Term::Dequantisation: return "largest matrix " + number(q.largest_matrix) + " x " + per(q.bytes.compute);
+    case Term::ExpertDispatch: return dispatch_sum(s);
+    case Term::Context: return "driver context and kernels";
+    case Term::Communicators:
+      return number(r.communicator_gib) + " GiB + " + number(r.more_communicators_gib) + " GiB x " +
+             std::to_string(std::max(0, communicator_groups(s.l) - 1)) + " further groups";
+    case Term::Fragmentation: {
+      const double dynamic = dynamic_bytes(s.use) / kGiBytes;
+      if (r.fragmentation_share * dynamic <= r.fragmentation_gib) return "at least";
+      return number(r.fragmentation_share) + " x " + fixed(dynamic, 2) + " GiB that comes and goes";
+    }
+  }
+  return "";
+}
+
+/// Rounds to `scale` parts of a GiB so that the parts add up to the rounded total (largest remainder).
+std::vector<std::int64_t> rounded_parts(const std::vector<double>& bytes, double scale) {
+  double total = 0;
+  std::vector<std::int64_t> parts;
+  std::vector<std::pair<double, std::size_t>> remainders;
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const double units = std::min(bytes[i] / kGiBytes * scale, 1e15);
+    total += units;
+    parts.push_back(static_cast<std::int64_t>(units));
+    sum += parts.back();
+    remainders.emplace_back(units - std::floor(units), i);
+  }
+  std::sort(remainders.rbegin(), remainders.rend());
+  const auto wanted = static_cast<std::int64_t>(std::llround(total));
+  for (std::size_t i = 0; i < remainders.size() && sum < wanted; ++i, ++sum) ++parts[remainders[i].second];
+  return parts;
+}
+
+std::string padded(std::string text, std::size_t width) {
+  if (text.size() < width) text.append(width - text.size(), ' ');
+  return text;
+}
+
+std::string right(const std::string& text, std::size_t width) {
+  return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
+}
+
+std::string line(std::string_view name, const std::string& sum, std::int64_t hundredths) {
+  const std::string value = fixed(static_cast<double>(hundredths) / 100, 2);
+  return padded(padded(std::string(name), kNameWidth) + " " + sum, kSumWidth) + " " + right(value, 8) + " GiB";
+}
+
+std::string trained_text(const Workload& w) {
+  if (has_adapters(w))
+    return "frozen" + std::string(w.method == Method::QLora ? " in 4 bits" : "") + ", " + method_text(w) + " trains " +
+           number(w.adapters);
+  if (w.method == Method::Freeze) return number(w.trained) + " trained: " + method_text(w);
+  return "all trained";
+}
+
+std::string model_line(const Sum& s) {
+  std::string text = "Model " + s.w.model.name + ": " + number(s.w.parameters.total) + " parameters, " +
+                     trained_text(s.w) + "; " + layout_text(s.l);
+  return text;
+}
+
+std::string_view stage_text(const PhaseUse& use, const Layout& l) {
+  if (l.pipeline <= 1) return "on every rank";
+  return use.stage == Stage::First ? "on the first pipeline stage" : "on the last pipeline stage";
+}
+
+std::string rank_line(const Sum& s) {
+  const Quantities& q = s.q;
+  std::string text = "A rank " + std::string(stage_text(s.use, s.l)) + " holds " + number(q.local) +
+                     " parameters: " + number(q.layers) + " layers" + (q.has_embedding ? ", the embedding" : "") +
+                     (q.has_head ? ", the head" : "");
+  if (q.tensor > 1) text += ", each matrix split in " + number(q.tensor);
+  return text;
+}
+
+std::string layer_line(const Sum& s) {
+  const Quantities& q = s.q;
+  const bool peak_layer = s.use[Term::RecomputedLayer] > 0;
+  const double mlp = peak_layer ? q.largest_mlp_elements : q.mlp_elements;
+  const std::string t = over(q.tensor);
+  return "One layer's tensors per token: " + number(q.hidden_elements) + over(q.hidden_split) + " hidden-size + " +
+         number(q.head_elements) + t + " attention + " + number(mlp) + t + " MLP elements";
+}
+
+std::string phases_line(const Estimate& e) {
+  std::vector<std::string> others;
+  for (std::size_t i = 0; i < e.phase_count; ++i) {
+    if (i == e.peak) continue;
+    const PhaseUse& use = e.phases[i];
+    std::string text(phase_text(use.phase));
+    if (e.phase_count > 3) text += use.stage == Stage::First ? " (first stage)" : " (last stage)";
+    others.push_back(text + " " + fixed(use.on_card() / kGiBytes, 2));
+  }
+  return "Less in the other phases: " + join(others, ", ") + " GiB";
+}
+
+struct Group {
+  std::string name;
+  double bytes = 0;
+};
+
+std::vector<Group> summary_groups(const Workload& w, const PhaseUse& u) {
+  const std::string states = has_adapters(w) ? "weights+adapters" : "weights+grads+" + w.optimizer.label;
+  return {{states, u[Term::Weights] + u[Term::Gradients] + u[Term::Master] + u[Term::OptimizerStates] +
+                       u[Term::OptimizerTemporary] + u[Term::EmbeddingUpcast]},
+          {"reference model", u[Term::ReferenceModel]},
+          {"activations", u[Term::KeptActivations] + u[Term::RecomputedLayer] + u[Term::ExpertDispatch]},
+          {"attention scores", u[Term::AttentionScores]},
+          {"logits", u[Term::Logits]},
+          {"buffers", u[Term::GatherBuffers] + u[Term::ReduceBuffers] + u[Term::Dequantisation]},
+          {"context and reserve", u[Term::Context] + u[Term::Communicators] + u[Term::Fragmentation]}};
+}
+
+}  // namespace
+
+std::vector<std::string> explain(const Workload& workload, const Layout& layout, const Estimate& estimate) {
+  const PhaseUse& peak = estimate.peak_use();
+  const Sum s{workload, layout, peak, quantities(workload, layout, peak.stage)};
+  std::vector<double> bytes(peak.bytes.begin(), peak.bytes.end());
+  const std::vector<std::int64_t> parts = rounded_parts(bytes, 100);
+
+  std::vector<std::string> lines{model_line(s)};
+  if (layout.tensor > 1 || layout.pipeline > 1 || layout.expert > 1) lines.push_back(rank_line(s));
+  const bool layer_tensors =
+      peak[Term::RecomputedLayer] > 0 || (peak[Term::KeptActivations] > 0 && layout.recompute != Recompute::Full);
+  if (layer_tensors) lines.push_back(layer_line(s));
+  std::int64_t total = 0;
+  for (std::size_t i = 0; i < kTerms; ++i) {
+    if (parts[i] == 0) continue;
+    const auto term = static_cast<Term>(i);
+    lines.push_back(line(term_name(term), term_sum(s, term), parts[i]));
+    total += parts[i];
+  }
+  const std::string where = std::string(phase_text(peak.phase)) + ", " + std::string(stage_text(peak, layout));
+  lines.push_back(line("Peak", where, total));
+  lines.push_back(phases_line(estimate));
+  if (estimate.host_bytes_per_node > 0) {
+    lines.push_back("Host memory per node for offloaded states: " + gib(estimate.host_bytes_per_node) + " (" +
+                    number(workload.recipe.host_slack) + " x what is offloaded)");
+  }
+  return lines;
+}
+
+std::string parts_text(const Workload& workload, const Estimate& estimate) {
+  std::vector<double> bytes;
+  const std::vector<Group> groups = summary_groups(workload, estimate.peak_use());
+  for (const Group& g : groups) bytes.push_back(g.bytes);
+  const std::vector<std::int64_t> parts = rounded_parts(bytes, 10);
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (parts[i] > 0) texts.push_back(groups[i].name + " " + fixed(static_cast<double>(parts[i]) / 10, 1));
+  }
+  return join(texts, ", ");
+}
+
+std::string summary(const Workload& workload, const Layout& layout, const Estimate& estimate) {
+  std::string text = "needs " + std::string(estimate.lower_bound_only ? "at least " : "") + gib(estimate.peak_bytes) +
+                     " per GPU on " + std::to_string(layout.gpus) + (layout.gpus == 1 ? " GPU (" : " GPUs (");
+  text += layout_text(layout) + "): " + parts_text(workload, estimate);
+  if (estimate.lower_bound_only) return text + "; a lower bound: only the number of parameters is known";
+  text += "; " + std::string(api::name_of(estimate.confidence.level)) + " confidence";
+  return text + " (+-" + fixed(estimate.confidence.band_percent, 0) + " %)";
+}
+
+std::string_view formula_version() { return "1"; }
+
+}  // namespace loadline::estimator
