@@ -28,6 +28,7 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 using TlsStream = beast::ssl_stream<beast::tcp_stream>;
+/// In these coroutines no aggregate is made inside a co_await expression: GCC 12 destroys such temporaries twice.
 template <class T>
 using Awaitable = net::awaitable<T>;
 
@@ -68,7 +69,8 @@ struct Pending {
   std::optional<Response> response;
 };
 
-Awaitable<Response> run(Core& core, Connection& connection, const Route& route, Request request) {
+/// Moves from `request`.
+Awaitable<Response> run(Core& core, Connection& connection, const Route& route, Request& request) {
   if (route.run == Run::OnIoThread) co_return call(route.handler, request);
   const auto pending = std::make_shared<Pending>(connection.strand);
   pending->arrived.expires_after(core.options.limits.handler);
@@ -79,12 +81,17 @@ Awaitable<Response> run(Core& core, Connection& connection, const Route& route, 
           pending->arrived.cancel();
         });
       });
-  if (!accepted) co_return Response{503, "too many requests at once; try again\n"};
+  Response response{503, "too many requests at once; try again\n"};
+  if (!accepted) co_return response;
   error_code waited;
   co_await pending->arrived.async_wait(into(waited));
-  if (pending->response) co_return std::move(*pending->response);
-  core.metrics.timed_out("handler");
-  co_return Response{503, "no answer within the deadline; try again\n"};
+  if (pending->response) {
+    response = std::move(*pending->response);
+  } else {
+    core.metrics.timed_out("handler");
+    response.body = "no answer within the deadline; try again\n";
+  }
+  co_return response;
 }
 
 /// The route for a request, or the refusal: 404 for an unknown path, 405 for a known one with another method.
@@ -122,8 +129,8 @@ class Session {
       : core_(core), limits_(core.options.limits), connection_(connection), stream_(stream) {}
 
   Awaitable<void> serve() {
-    while (co_await next_request()) {
-    }
+    bool more = true;
+    while (more) more = co_await next_request();
   }
 
  private:
@@ -159,7 +166,7 @@ class Session {
     Request request{match.route->method, match.route->path,
                     std::string(target.substr(std::min(question + 1, target.size()))),
                     std::string(view(parser.get()[http::field::content_type])), std::move(parser.get().body())};
-    const Response response = co_await run(core_, connection_, *match.route, std::move(request));
+    const Response response = co_await run(core_, connection_, *match.route, request);
     co_return co_await answer(response, parser.keep_alive() && !core_.draining);
   }
 
@@ -194,8 +201,10 @@ class Session {
   /// Answers what will not be read to its end, and ends the connection. Always false.
   Awaitable<bool> refuse(int status) {
     if (status == 0) co_return false;
-    const std::string_view reason = view(http::obsolete_reason(static_cast<http::status>(status)));
-    co_await answer({status, std::string(reason) + "\n"}, false);
+    Response refusal;
+    refusal.status = status;
+    refusal.body = std::string(view(http::obsolete_reason(static_cast<http::status>(status)))) + "\n";
+    co_await answer(refusal, false);
     co_await linger();
     co_return false;
   }

@@ -49,14 +49,14 @@ struct Limits {
 };
 
 struct ServerOptions {
-  std::string name;                                ///< label `server` of the metrics, and in log lines
-  std::string listen;                              ///< "0.0.0.0:9443", "[::]:8081"; port 0: any free one
-  std::shared_ptr<ServedCertificate> certificate;  ///< null: plain HTTP
-  std::shared_ptr<prometheus::Registry> metrics;   ///< null: none
+  std::string name;                                  ///< label `server` of the metrics, and in log lines
+  std::string listen;                                ///< "0.0.0.0:9443", "[::]:8081"; port 0: any free one
+  std::shared_ptr<ServedCertificate> certificate{};  ///< null: plain HTTP
+  std::shared_ptr<prometheus::Registry> metrics{};   ///< null: none
   std::size_t io_threads = 1;
   std::size_t workers = 1;
   std::size_t waiting = 64;  ///< requests that may wait for a worker
-  Limits limits;
+  Limits limits{};
 };
 
 class Server {
