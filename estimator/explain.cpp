@@ -128,7 +128,7 @@ std::string gather_sum(const Sum& s) {
   if (g.live > 0) {
     parts.push_back("live " + number(g.live) + " x " + per(g.element_bytes));
   } else if (g.units > 0) {
-    parts.push_back(number(g.units) + " layers x " + number(g.layer_bytes) + " B");
+    parts.push_back(number(g.units) + (g.units == 1 ? " layer x " : " layers x ") + number(g.layer_bytes) + " B");
   }
   if (g.root > 0) parts.push_back("embedding, head " + number(g.root) + " x " + per(g.element_bytes));
   if (g.ring > 0) parts.push_back("ring " + number(g.ring) + " x " + per(g.element_bytes));
@@ -186,13 +186,17 @@ std::string term_sum(const Sum& s, Term term) {
     case Term::ReduceBuffers: return reduce_sum(s);
     case Term::Dequantisation: return "largest matrix " + number(q.largest_matrix) + " x " + per(q.bytes.compute);
     case Term::ExpertDispatch: return dispatch_sum(s);
-    case Term::Context: return "driver context and kernels";
-    case Term::Communicators:
-      return number(r.communicator_gib) + " GiB + " + number(r.more_communicators_gib) + " GiB x " +
-             std::to_string(std::max(0, communicator_groups(s.l) - 1)) + " further groups";
+    case Term::Context: return "driver context and kernels " + number(r.context_gib) + " GiB";
+    case Term::Communicators: {
+      const int further = communicator_groups(s.l) - 1;
+      const std::string first = "NCCL " + number(r.communicator_gib) + " GiB";
+      if (further <= 0) return first;
+      return first + " + " + number(r.more_communicators_gib) + " GiB x " + std::to_string(further) + " further groups";
+    }
     case Term::Fragmentation: {
       const double dynamic = dynamic_bytes(s.use) / kGiBytes;
-      if (r.fragmentation_share * dynamic <= r.fragmentation_gib) return "at least";
+      if (r.fragmentation_share * dynamic <= r.fragmentation_gib)
+        return "at least " + number(r.fragmentation_gib) + " GiB";
       return number(r.fragmentation_share) + " x " + fixed(dynamic, 2) + " GiB that comes and goes";
     }
   }
@@ -241,9 +245,8 @@ std::string trained_text(const Workload& w) {
 }
 
 std::string model_line(const Sum& s) {
-  std::string text = "Model " + s.w.model.name + ": " + number(s.w.parameters.total) + " parameters, " +
-                     trained_text(s.w) + "; " + layout_text(s.l);
-  return text;
+  return "Model " + s.w.model.name + ": " + number(s.w.parameters.total) + " parameters, " + trained_text(s.w) + "; " +
+         layout_text(s.l);
 }
 
 std::string_view stage_text(const PhaseUse& use, const Layout& l) {

@@ -18,7 +18,7 @@ constexpr std::int64_t kContextParallelFrom = 16'384;
 
 bool divides(std::int64_t d, std::int64_t n) { return d > 0 && n % d == 0; }
 
-/// Largest data-independent rules of tensor parallelism; an unknown architecture has none.
+/// Tensor parallelism splits heads and the MLP; an unknown architecture is not checked.
 bool tensor_fits(const Model& m, std::int64_t t) {
   if (m.fidelity == Fidelity::LowerBound) return true;
   return divides(t, m.heads) && divides(t, m.kv_heads) && divides(t, m.ffn);
@@ -71,7 +71,9 @@ std::vector<Sharding> shardings(const Workload& w, const Layout& l, const Layout
 Degrees micro_batches(const Workload& w, std::int64_t data) {
   if (w.micro_batch) return batch_fits(w, *w.micro_batch, data) ? Degrees{*w.micro_batch} : Degrees{};
   Degrees out;
-  for (std::int64_t m = 1; m <= kMaxChosenMicroBatch; m *= 2) {
+  // Without an architecture no activation grows with it: the smallest is as good as any.
+  const std::int64_t most = w.model.fidelity == Fidelity::LowerBound ? 1 : kMaxChosenMicroBatch;
+  for (std::int64_t m = 1; m <= most; m *= 2) {
     if (batch_fits(w, m, data)) out.push_back(m);
   }
   return out;
