@@ -1,0 +1,300 @@
+#include "kube/cpprest_transport.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "kube/files.h"
+#include "tests/unit/kube/http_server.h"
+
+namespace loadline::kube {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+std::shared_ptr<Transport> transport_to(ClusterConfig config) {
+  if (!config.auth) config.auth = static_auth({.authorization = "Bearer secret", .identity = {}});
+  Result<std::shared_ptr<Transport>> made = make_cpprest_transport(config);
+  EXPECT_TRUE(made.ok()) << (made ? "" : made.error().message);
+  return made ? *made : nullptr;
+}
+
+std::shared_ptr<Transport> transport_to(const HttpServer& server) {
+  ClusterConfig config;
+  config.server = server.url();
+  return transport_to(config);
+}
+
+Request get(std::string target) {
+  Request request;
+  request.target = std::move(target);
+  return request;
+}
+
+// Answers every request of a connection with `answer(request)`.
+HttpServer::Handler answering(std::function<std::string(const std::string&)> answer) {
+  return [answer = std::move(answer)](Connection& connection) {
+    for (std::string request = connection.read_request(); !request.empty(); request = connection.read_request()) {
+      if (!connection.write(answer(request))) return;
+    }
+  };
+}
+
+TEST(CpprestTransport, SendsTheRequestAndGivesBackAnyStatusAndItsHeaders) {
+  std::string seen;
+  HttpServer server(answering([&](const std::string& request) {
+    seen = request;
+    return http_answer(429, R"({"kind":"Status"})", "Retry-After: 7\r\n");
+  }));
+  Request request;
+  request.method = Method::Patch;
+  request.target = "/api/v1/pods?limit=5&labelSelector=a%3Db%2Cc";
+  request.content_type = "application/apply-patch+yaml";
+  request.body = R"({"a":1})";
+  const Answer<Response> answer = transport_to(server)->send(request, 5s, {});
+  ASSERT_TRUE(answer.ok()) << answer.error().message;
+  EXPECT_EQ(answer->status, 429);
+  EXPECT_EQ(answer->body, R"({"kind":"Status"})");
+  EXPECT_EQ(answer->retry_after(), 7s);
+  EXPECT_TRUE(seen.starts_with("PATCH /api/v1/pods?limit=5&labelSelector=a%3Db%2Cc HTTP/1.1\r\n")) << seen;
+  EXPECT_NE(seen.find("Content-Type:application/apply-patch+yaml\r\n"), std::string::npos) << seen;
+  EXPECT_NE(seen.find("Authorization:Bearer secret\r\n"), std::string::npos) << seen;
+  EXPECT_TRUE(seen.ends_with("\r\n\r\n{\"a\":1}")) << seen;
+}
+
+TEST(CpprestTransport, DoesNotCarryTheTokenAfterARedirect) {
+  std::atomic<int> elsewhere{0};
+  HttpServer other(answering([&](const std::string&) {
+    ++elsewhere;
+    return http_answer(200, "{}");
+  }));
+  HttpServer server(
+      answering([&](const std::string&) { return http_answer(302, "", "Location: " + other.url() + "/steal\r\n"); }));
+  const Answer<Response> answer = transport_to(server)->send(get("/api"), 5s, {});
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().reason, ApiError::kBadAnswer);
+  EXPECT_EQ(elsewhere, 0);
+}
+
+TEST(CpprestTransport, TheDeadlineIsTotalAlsoForAServerThatDribbles) {
+  HttpServer server([](Connection& connection) {
+    connection.read_request();
+    connection.write("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
+    for (int i = 0; i < 200 && connection.write("x"); ++i) std::this_thread::sleep_for(20ms);
+  });
+  const auto began = steady_clock::now();
+  const Answer<Response> answer = transport_to(server)->send(get("/api"), 300ms, {});
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().reason, ApiError::kTimeout);
+  EXPECT_TRUE(answer.error().transient);
+  EXPECT_LT(steady_clock::now() - began, 1s);
+}
+
+TEST(CpprestTransport, AStopEndsARequestThatWaits) {
+  HttpServer server([](Connection& connection) {
+    connection.read_request();
+    connection.read_request();  // until the peer is gone
+  });
+  const auto transport = transport_to(server);
+  std::stop_source stop;
+  std::jthread stopper([&] {
+    std::this_thread::sleep_for(100ms);
+    stop.request_stop();
+  });
+  const auto began = steady_clock::now();
+  const Answer<Response> answer = transport->send(get("/api"), 10s, stop.get_token());
+  ASSERT_FALSE(answer.ok());
+  EXPECT_TRUE(answer.error().canceled());
+  EXPECT_LT(steady_clock::now() - began, 2s);
+}
+
+TEST(CpprestTransport, ARefusedConnectionIsTransient) {
+  ClusterConfig config;
+  {
+    HttpServer gone([](Connection&) {});
+    config.server = gone.url();
+  }
+  const Answer<Response> answer = transport_to(config)->send(get("/api"), 5s, {});
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().reason, ApiError::kConnection);
+  EXPECT_TRUE(answer.error().transient);
+}
+
+TEST(CpprestTransport, TrustsOnlyTheClustersCaAndShowsItsCertificate) {
+  const TestPki pki = TestPki::make();
+  HttpServer server(
+      [](Connection& connection) {
+        connection.read_request();
+        connection.write(http_answer(200, connection.client_name()));
+      },
+      &pki);
+  ClusterConfig config;
+  config.server = server.url();
+  config.ca_pem = pki.ca_pem;
+  config.auth = static_auth({.authorization = "", .identity = {pki.client_certificate_pem, pki.client_key_pem}});
+  const Answer<Response> known = transport_to(config)->send(get("/"), 5s, {});
+  ASSERT_TRUE(known.ok()) << known.error().message;
+  EXPECT_EQ(known->body, "tester");
+
+  config.ca_pem = TestPki::make().ca_pem;
+  const Answer<Response> stranger = transport_to(config)->send(get("/"), 5s, {});
+  ASSERT_FALSE(stranger.ok());
+  EXPECT_EQ(stranger.error().reason, ApiError::kConnection);
+
+  config.insecure = true;
+  EXPECT_TRUE(transport_to(config)->send(get("/"), 5s, {}).ok());
+}
+
+TEST(CpprestTransport, ChecksTheCertificateForTheServerNameGiven) {
+  const TestPki pki = TestPki::make();
+  HttpServer server(answering([](const std::string&) { return http_answer(200, "{}"); }), &pki);
+  ClusterConfig config;
+  config.server = server.url();
+  config.ca_pem = pki.ca_pem;
+  config.tls_server_name = "api.test";
+  EXPECT_TRUE(transport_to(config)->send(get("/"), 5s, {}).ok());
+  config.tls_server_name = "other.test";
+  EXPECT_FALSE(transport_to(config)->send(get("/"), 5s, {}).ok());
+}
+
+TEST(CpprestTransport, RefusesConfigurationsThatCannotWork) {
+  const TestPki pki = TestPki::make();
+  ClusterConfig config;
+  config.auth = static_auth({});
+  config.server = "https://127.0.0.1:6443";
+  EXPECT_FALSE(make_cpprest_transport(config).ok()) << "no CA";
+  config.ca_pem = pki.ca_pem;
+  EXPECT_TRUE(make_cpprest_transport(config).ok());
+  config.auth = static_auth({.authorization = "", .identity = {pki.client_certificate_pem, pki.server_key_pem}});
+  EXPECT_FALSE(make_cpprest_transport(config).ok()) << "key of another certificate";
+  config.auth = static_auth({});
+  config.server = "https://[::1]:6443";
+  EXPECT_FALSE(make_cpprest_transport(config).ok()) << "IPv6 literal";
+}
+
+// A token that is new each time it was refused.
+class CountingAuth final : public AuthSource {
+ public:
+  Result<Credentials> credentials() override { return Credentials{"Bearer t" + std::to_string(generation_), {}}; }
+  void invalidate() override { ++generation_; }
+
+ private:
+  std::atomic<int> generation_{1};
+};
+
+TEST(CpprestTransport, After401ItTriesOnceMoreWithAFreshToken) {
+  std::atomic<int> requests{0};
+  HttpServer server(answering([&](const std::string& request) {
+    ++requests;
+    const bool known = request.find("Authorization:Bearer t2\r\n") != std::string::npos;
+    return http_answer(known ? 201 : 401, "{}");
+  }));
+  ClusterConfig config;
+  config.server = server.url();
+  config.auth = std::make_shared<CountingAuth>();
+  const auto transport = transport_to(config);
+  Request post = get("/api/v1/pods");
+  post.method = Method::Post;
+  post.content_type = "application/json";
+  post.body = "{}";
+  const Answer<Response> answer = transport->send(post, 5s, {});
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer->status, 201);
+  EXPECT_EQ(requests, 2);
+}
+
+TEST(CpprestTransport, AWatchGivesEachLineAsItComes) {
+  std::atomic<bool> second{false};
+  HttpServer server([&](Connection& connection) {
+    connection.read_request();
+    connection.write(std::string(kChunkedHead) + http_chunk("{\"n\":1}\n"));
+    while (!second) std::this_thread::sleep_for(1ms);
+    connection.write(http_chunk("{\"n\""));
+    connection.write(http_chunk(":2}\n{\"partial"));
+    connection.write("0\r\n\r\n");
+  });
+  const auto transport = transport_to(server);
+  const auto stream = transport->open_watch(get("/api/v1/pods?watch=true"), 10s);
+  WatchRead first = stream->read(5s);
+  ASSERT_EQ(first.kind, WatchRead::Kind::Line) << first.error.message;
+  EXPECT_EQ(first.line, "{\"n\":1}");
+  EXPECT_EQ(stream->read(20ms).kind, WatchRead::Kind::Timeout);
+  second = true;
+  EXPECT_EQ(stream->read(5s).line, "{\"n\":2}");
+  EXPECT_EQ(stream->read(5s).kind, WatchRead::Kind::End) << "a partial line is no line";
+}
+
+TEST(CpprestTransport, AWatchRefusedWithAStatusFailsWithIt) {
+  HttpServer server(answering([](const std::string&) {
+    return http_answer(410, R"({"kind":"Status","code":410,"reason":"Expired","message":"too old resource version"})");
+  }));
+  const auto stream = transport_to(server)->open_watch(get("/api/v1/pods?watch=true"), 10s);
+  const WatchRead read = stream->read(5s);
+  ASSERT_EQ(read.kind, WatchRead::Kind::Failed);
+  EXPECT_TRUE(read.error.expired());
+  EXPECT_EQ(read.error.message, "too old resource version");
+}
+
+TEST(CpprestTransport, ASilentWatchFailsAfterItsIdleTime) {
+  HttpServer server([](Connection& connection) {
+    connection.read_request();
+    connection.write(kChunkedHead);
+    connection.read_request();
+  });
+  const auto stream = transport_to(server)->open_watch(get("/x?watch=true"), 300ms);
+  const auto began = steady_clock::now();
+  EXPECT_EQ(stream->read(5s).kind, WatchRead::Kind::Failed);
+  EXPECT_LT(steady_clock::now() - began, 3s);
+}
+
+TEST(CpprestTransport, AWatchNobodyReadsStopsTheServerAndCanStillBeCanceled) {
+  std::atomic<int> written{0};
+  const std::string line(64 * 1024 - 1, 'x');
+  HttpServer server([&](Connection& connection) {
+    connection.read_request();
+    connection.write(kChunkedHead);
+    for (int i = 0; i < 2000 && connection.write(http_chunk(line + "\n")); ++i) ++written;
+  });
+  const auto transport = transport_to(server);
+  auto stream = transport->open_watch(get("/x?watch=true"), 10s);
+  // It stops by itself: queue and socket buffers are full long before the 128 MB are sent.
+  int before = -1;
+  while (written != before) {
+    before = written;
+    std::this_thread::sleep_for(200ms);
+  }
+  EXPECT_LT(written, 1000);
+  const auto began = steady_clock::now();
+  stream->cancel();
+  EXPECT_EQ(stream->read(5s).kind, WatchRead::Kind::End);
+  stream.reset();
+  EXPECT_LT(steady_clock::now() - began, 1s);
+  // The I/O threads are free: another request goes through.
+  HttpServer other(answering([](const std::string&) { return http_answer(200, "{}"); }));
+  EXPECT_TRUE(transport_to(other)->send(get("/"), 5s, {}).ok());
+}
+
+TEST(CpprestTransport, ASlowReaderGetsEveryLineInOrder) {
+  constexpr int kLines = 3000;
+  HttpServer server([&](Connection& connection) {
+    connection.read_request();
+    connection.write(kChunkedHead);
+    for (int i = 0; i < kLines; ++i) {
+      if (!connection.write(http_chunk(std::to_string(i) + std::string(5000, ' ') + "\n"))) return;
+    }
+    connection.write("0\r\n\r\n");
+  });
+  const auto stream = transport_to(server)->open_watch(get("/x?watch=true"), 10s);
+  for (int i = 0; i < kLines; ++i) {
+    if (i % 500 == 0) std::this_thread::sleep_for(50ms);
+    const WatchRead read = stream->read(5s);
+    ASSERT_EQ(read.kind, WatchRead::Kind::Line) << i << " " << read.error.message;
+    ASSERT_EQ(std::stoi(read.line), i);
+  }
+  EXPECT_EQ(stream->read(5s).kind, WatchRead::Kind::End);
+}
+
+}  // namespace
+}  // namespace loadline::kube

@@ -1,0 +1,143 @@
+// A Transport that answers from a script: what tests of everything above the wire run on.
+//
+//   FakeTransport transport;
+//   transport.on("GET", "/api/v1/pods", {200, R"({"items":[]})"});   // answers in order; the last one stays
+//   transport.watch({line(...), end()});                             // one script per watch opened
+//
+// Thread-safety: all members from any thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "kube/line_queue.h"
+#include "kube/transport.h"
+
+namespace loadline::kube {
+
+class FakeTransport final : public Transport {
+ public:
+  using Handler = std::function<Answer<Response>(const Request&)>;
+
+  /// One of the things a watch may do, in order. After the last the stream stays open, silent.
+  struct WatchStep {
+    enum class Kind { Line, End, Fail };
+    Kind kind = Kind::Line;
+    std::string line;
+    ApiError error;
+  };
+  static WatchStep line(std::string text) { return {WatchStep::Kind::Line, std::move(text), {}}; }
+  static WatchStep end() { return {WatchStep::Kind::End, {}, {}}; }
+  static WatchStep fail(ApiError error) { return {WatchStep::Kind::Fail, {}, std::move(error)}; }
+
+  static Answer<Response> reply(int status, std::string body, std::map<std::string, std::string> headers = {}) {
+    return Response{status, std::move(body), std::move(headers)};
+  }
+
+  /// Adds an answer for `method` on targets that begin with `path`. Answers are used up in order but for the last.
+  void on(const std::string& method, const std::string& path, Answer<Response> answer) {
+    const std::lock_guard lock(mutex_);
+    answers_[{method, path}].push_back(std::move(answer));
+  }
+  /// Answers everything instead of the script.
+  void handle(Handler handler) {
+    const std::lock_guard lock(mutex_);
+    handler_ = std::move(handler);
+  }
+  /// The script of the next watch that has none yet. A watch without one stays silent.
+  void watch(std::vector<WatchStep> steps) {
+    const std::lock_guard lock(mutex_);
+    watches_.push_back(std::move(steps));
+  }
+  /// Sends a line on the watch opened last.
+  void push_line(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    if (!streams_.empty()) streams_.back()->write(text + "\n", [] {});
+  }
+
+  Answer<Response> send(Request request, std::chrono::milliseconds, std::stop_token stop) override {
+    Handler handler;
+    {
+      const std::lock_guard lock(mutex_);
+      requests_.push_back(request);
+      handler = handler_;
+    }
+    if (stop.stop_requested()) return ApiError::transport(ApiError::kCanceled, "canceled");
+    if (handler) return handler(request);
+    const std::lock_guard lock(mutex_);
+    return scripted(request);
+  }
+
+  std::unique_ptr<WatchStream> open_watch(Request request, std::chrono::milliseconds) override {
+    const std::lock_guard lock(mutex_);
+    watch_requests_.push_back(request);
+    auto lines = std::make_shared<LineQueue>();
+    lines->set_status(200, std::nullopt);
+    streams_.push_back(lines);
+    if (!watches_.empty()) {
+      for (const WatchStep& step : watches_.front()) play(step, *lines);
+      watches_.pop_front();
+    }
+    return std::make_unique<Stream>(lines);
+  }
+
+  [[nodiscard]] std::vector<Request> requests() const {
+    const std::lock_guard lock(mutex_);
+    return requests_;
+  }
+  [[nodiscard]] std::vector<Request> watch_requests() const {
+    const std::lock_guard lock(mutex_);
+    return watch_requests_;
+  }
+  [[nodiscard]] std::size_t count(const std::string& method) const {
+    std::size_t n = 0;
+    for (const Request& request : requests()) n += to_string(request.method) == method ? 1 : 0;
+    return n;
+  }
+
+ private:
+  class Stream final : public WatchStream {
+   public:
+    explicit Stream(std::shared_ptr<LineQueue> lines) : lines_(std::move(lines)) {}
+    ~Stream() override { lines_->close(); }
+    WatchRead read(std::chrono::milliseconds wait) override { return lines_->read(wait); }
+    void cancel() noexcept override { lines_->close(); }
+
+   private:
+    const std::shared_ptr<LineQueue> lines_;
+  };
+
+  static void play(const WatchStep& step, LineQueue& lines) {
+    switch (step.kind) {
+      case WatchStep::Kind::Line: lines.write(step.line + "\n", [] {}); break;
+      case WatchStep::Kind::End: lines.finish(std::nullopt); break;
+      case WatchStep::Kind::Fail: lines.finish(step.error); break;
+    }
+  }
+
+  Answer<Response> scripted(const Request& request) {
+    for (auto& [key, answers] : answers_) {
+      if (key.first != to_string(request.method) || !request.target.starts_with(key.second)) continue;
+      Answer<Response> answer = answers.front();
+      if (answers.size() > 1) answers.pop_front();
+      return answer;
+    }
+    return Response{404, R"({"kind":"Status","code":404,"reason":"NotFound","message":"not scripted"})", {}};
+  }
+
+  mutable std::mutex mutex_;
+  Handler handler_;
+  // Longest path first, so that one object is found before its collection.
+  std::map<std::pair<std::string, std::string>, std::deque<Answer<Response>>, std::greater<>> answers_;
+  std::deque<std::vector<WatchStep>> watches_;
+  std::vector<std::shared_ptr<LineQueue>> streams_;
+  std::vector<Request> requests_;
+  std::vector<Request> watch_requests_;
+};
+
+}  // namespace loadline::kube
