@@ -59,6 +59,12 @@ std::optional<double> quantity(std::string_view text) {
   return std::nullopt;
 }
 
+// Rounds up, but not for the sake of what binary fractions cannot hold: 2639 x 1e-3 x 1e3 is a hair above 2639.
+double round_up(double value) {
+  const double nearest = std::nearbyint(value);
+  return std::abs(value - nearest) <= 1e-12 * std::abs(nearest) ? nearest : std::ceil(value);
+}
+
 }  // namespace
 
 std::optional<double> parse_duration(std::string_view text) {
@@ -86,13 +92,13 @@ std::optional<double> parse_duration(std::string_view text) {
 std::optional<std::int64_t> parse_quantity(std::string_view text) {
   const auto value = quantity(text);
   if (!value) return std::nullopt;
-  return sat_from_double(std::ceil(*value));
+  return sat_from_double(round_up(*value));
 }
 
 std::optional<std::int64_t> parse_quantity_milli(std::string_view text) {
   const auto value = quantity(text);
   if (!value) return std::nullopt;
-  return sat_from_double(std::ceil(*value * 1000));
+  return sat_from_double(round_up(*value * 1000));
 }
 
 }  // namespace loadline
