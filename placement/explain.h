@@ -18,7 +18,7 @@ namespace loadline::placement {
 [[nodiscard]] std::vector<std::string> apply_warnings(const Request& request, const Plan& plan);
 
 /// Why admission refuses the job: every cause, with the sum and what would fit. Empty when
-/// it is admitted (also when it waits, or its policy only warns).
+/// it is admitted (also when it waits, or only a policy in mode Warn or DryRun speaks against it).
 [[nodiscard]] std::vector<FieldError> refusals(const Request& request, const Plan& plan);
 
 /// Lines for status.placement.explanation.

@@ -1,0 +1,141 @@
+// Admission's refusals: every cause once, with the sum and what would fit.
+#include <algorithm>
+#include <map>
+
+#include "estimator/advice.h"
+#include "estimator/explain.h"
+#include "placement/explain.h"
+#include "placement/words.h"
+
+namespace loadline::placement {
+namespace {
+
+using Type = FieldError::Type;
+constexpr std::size_t kPoolsNamed = 3;
+
+std::string gpus_as_typed(const Request& request) {
+  if (!request.job.spec.gpus) return "";
+  const api::GpusSpec& gpus = *request.job.spec.gpus;
+  if (gpus.count) return std::to_string(*gpus.count);
+  if (!gpus.min && !gpus.max) return "";
+  return (gpus.min ? std::to_string(*gpus.min) : "1") + ".." + (gpus.max ? std::to_string(*gpus.max) : "");
+}
+
+const api::PlacementSpec& wish_of(const Request& request) {
+  static const api::PlacementSpec kNone;
+  return request.job.spec.placement ? *request.job.spec.placement : kNone;
+}
+
+// The sum on the largest cards there are, and the cheapest changes that would make it fit.
+FieldError memory_error(const Request& request, const Plan& plan) {
+  const Candidate* largest = nullptr;
+  for (const Candidate& candidate : plan.ranked) {
+    if (candidate.reason != Reason::InsufficientMemory) continue;
+    if (largest == nullptr || candidate.usable_mib > largest->usable_mib) largest = &candidate;
+  }
+  const estimator::Workload& workload = request.workload;
+  const estimator::Layout& layout = *largest->layout;
+  const double margin = 1 + static_cast<double>(plan.policy.sizing.margin_percent) / 100;
+  estimator::Capacity capacity;
+  capacity.usable_bytes =
+      static_cast<std::int64_t>(static_cast<double>(largest->usable_mib) * static_cast<double>(kMiB) / margin);
+  capacity.gpus_per_node = std::max<std::int64_t>(1, largest->pool->per_node);
+  capacity.max_gpus = plan.policy.limits.job_gpus.value_or(0);
+
+  std::string sum = "needs " + gib(largest->estimate.peak_bytes) + " per GPU at best (" +
+                    estimator::layout_text(layout) + "): " + estimator::parts_text(workload, largest->estimate);
+  if (plan.policy.sizing.override_mib) {
+    sum = "needs " + gib_of_mib(largest->required_mib) + " GiB per GPU (spec.memory.overrideMiBPerGPU)";
+  } else if (plan.policy.sizing.margin_percent > 0) {
+    sum += "; with " + std::to_string(plan.policy.sizing.margin_percent) + " % margin " +
+           gib_of_mib(largest->required_mib);
+  }
+  sum += "; the largest usable here is " + gib_of_mib(largest->usable_mib) + " GiB (" + largest->pool->name + ")";
+  if (!plan.policy.sizing.override_mib) {
+    sum += ". " + estimator::advice_text(workload, layout, estimator::constraints_from(request.job.spec), capacity);
+  }
+  return {Type::Invalid, "spec.gpus", gpus_as_typed(request), sum};
+}
+
+struct FieldOf {
+  std::string field, value;
+  Type type = Type::Invalid;
+};
+
+FieldOf field_of(const Request& request, const Plan& plan, Reason reason) {
+  const api::PlacementSpec& wish = wish_of(request);
+  switch (reason) {
+    case Reason::PoolExcluded: return {"spec.placement.pools", join(wish.pools, ", ")};
+    case Reason::GpuModelExcluded: return {"spec.placement.gpuModels", join(wish.gpuModels, ", ")};
+    case Reason::CapacityTypeExcluded:
+      return {"spec.placement.capacityType",
+              std::string(api::name_of(wish.capacityType.value_or(api::CapacityWish::Any)))};
+    case Reason::InterconnectExcluded:
+      return {"spec.placement.interconnect",
+              std::string(api::name_of(wish.interconnect.value_or(api::InterconnectWish::Any)))};
+    case Reason::PolicyDenied:
+      if (!plan.policy.problem.empty()) return {"spec.placement.policy", wish.policy.value_or("")};
+      return {"spec.placement", "", Type::Forbidden};
+    case Reason::SpotNotAllowed:
+    case Reason::SharedGPUs: return {"spec.placement", "", Type::Forbidden};
+    case Reason::LimitExceeded: return {"spec.gpus", gpus_as_typed(request), Type::Forbidden};
+    case Reason::NoLayout: return {"spec.parallelism", ""};
+    case Reason::InsufficientHostMemory: return {"spec.parallelism.offload", ""};
+    default: return {"spec.gpus", gpus_as_typed(request)};
+  }
+}
+
+bool asked_for_by_user(Reason reason) {
+  return reason == Reason::PoolExcluded || reason == Reason::GpuModelExcluded ||
+         reason == Reason::CapacityTypeExcluded || reason == Reason::InterconnectExcluded;
+}
+
+// "a: why; b: why; and 4 more pools". Pools with the very same words share them.
+std::string pools_and_why(const std::vector<const Candidate*>& candidates) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_words;
+  for (const Candidate* candidate : candidates) {
+    auto found = std::find_if(by_words.begin(), by_words.end(),
+                              [&](const auto& pair) { return pair.first == candidate->detail; });
+    if (found == by_words.end()) found = by_words.insert(by_words.end(), {candidate->detail, {}});
+    found->second.push_back(candidate->pool->name);
+  }
+  std::vector<std::string> parts;
+  std::size_t left_out = 0;
+  for (const auto& [words, pools] : by_words) {
+    if (parts.size() < kPoolsNamed) {
+      const std::vector<std::string> named(
+          pools.begin(), pools.begin() + static_cast<std::ptrdiff_t>(std::min(pools.size(), 2 * kPoolsNamed)));
+      const std::string more =
+          named.size() < pools.size() ? " and " + std::to_string(pools.size() - named.size()) + " more" : "";
+      parts.push_back(join(named, ", ") + more + ": " + words);
+    } else {
+      left_out += pools.size();
+    }
+  }
+  if (left_out > 0) parts.push_back("and " + counted(static_cast<std::int64_t>(left_out), "more pool"));
+  return join(parts, "; ");
+}
+
+}  // namespace
+
+std::vector<FieldError> refusals(const Request& request, const Plan& plan) {
+  if (plan.outcome != Outcome::Unplaceable) return {};
+  if (!plan.policy.problem.empty()) {
+    return {{Type::Invalid, "spec.placement.policy", wish_of(request).policy.value_or(""), plan.policy.problem}};
+  }
+  std::map<Reason, std::vector<const Candidate*>> by_reason;
+  for (const Candidate& candidate : plan.ranked) by_reason[candidate.reason].push_back(&candidate);
+  // What the user excluded is only the cause when nothing else is left.
+  const bool other_causes = std::any_of(by_reason.begin(), by_reason.end(),
+                                        [](const auto& entry) { return !asked_for_by_user(entry.first); });
+  std::vector<FieldError> errors;
+  if (by_reason.count(Reason::InsufficientMemory) > 0) errors.push_back(memory_error(request, plan));
+  for (const auto& [reason, candidates] : by_reason) {
+    if (reason == Reason::InsufficientMemory || (other_causes && asked_for_by_user(reason))) continue;
+    const FieldOf field = field_of(request, plan, reason);
+    errors.push_back({field.type, field.field, field.value, pools_and_why(candidates)});
+  }
+  return errors;
+}
+
+}  // namespace loadline::placement

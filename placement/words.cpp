@@ -1,0 +1,48 @@
+#include "placement/words.h"
+
+#include <cmath>
+
+#include "placement/money.h"
+
+namespace loadline::placement {
+
+std::string counted(std::int64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string gib_of_mib(std::int64_t mib) { return fixed(static_cast<double>(mib) / 1024, 1); }
+
+std::string hours_text(double hours) { return duration_text(hours * 3600); }
+
+std::string capacity_text(const Pool& pool) {
+  if (!pool.capacity_type) return "on-demand (no label says otherwise)";
+  return std::string(api::name_of(*pool.capacity_type));
+}
+
+std::string outlook_text(const Candidate& candidate) {
+  if (!candidate.outlook) return "time unknown: " + candidate.speed_unknown;
+  const Outlook& outlook = *candidate.outlook;
+  const auto& price = candidate.pool->price;
+  if (outlook.hours) {
+    const std::string hours = hours_text(*outlook.hours);
+    if (!price) return hours + ", price unknown";
+    if (price->owned && price->per_gpu_hour <= 0) return hours + " on hardware that is owned";
+    return hours + " and " + money_text(*outlook.cost, price->currency);
+  }
+  const std::string rate = fixed(outlook.tokens_per_second, 0) + " tokens/s";
+  if (!price) return rate + ", price unknown";
+  return rate + " and " + money_text(*candidate.price_per_hour, price->currency) + " per hour";
+}
+
+const Candidate* sized_candidate(const Plan& plan) {
+  if (plan.best() != nullptr) return plan.best();
+  const Candidate* closest = nullptr;
+  for (const Candidate& candidate : plan.ranked) {
+    if (!candidate.layout || candidate.required_mib <= 0) continue;
+    const auto shortage = [](const Candidate& c) { return c.required_mib - c.usable_mib; };
+    if (closest == nullptr || shortage(candidate) < shortage(*closest)) closest = &candidate;
+  }
+  return closest;
+}
+
+}  // namespace loadline::placement
