@@ -17,14 +17,14 @@ namespace loadline::kube {
 
 /// A client certificate and its key, PEM. Both empty when there is none.
 struct ClientIdentity {
-  std::string certificate_pem;
-  std::string key_pem;
+  std::string certificate_pem = {};
+  std::string key_pem = {};
   bool operator==(const ClientIdentity&) const = default;
 };
 
 struct Credentials {
-  std::string authorization;  ///< value of the Authorization header; empty for none
-  ClientIdentity identity;
+  std::string authorization = {};  ///< value of the Authorization header; empty for none
+  ClientIdentity identity = {};
 };
 
 class AuthSource {

@@ -48,15 +48,15 @@ struct ClientOptions {
 /// For one call. `timeout` is for each try; the tries together take at most twice that, Retry-After waits included.
 struct CallOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
-  std::stop_token stop;
+  std::stop_token stop = {};
 };
 
 struct ListOptions {
-  std::string ns;  ///< empty: all namespaces
-  std::string label_selector;
-  std::string field_selector;
+  std::string ns = {};  ///< empty: all namespaces
+  std::string label_selector = {};
+  std::string field_selector = {};
   int page_size = 500;
-  std::string resource_version;  ///< empty: the newest
+  std::string resource_version = {};  ///< empty: the newest
 };
 
 /// One page, or all of them.
@@ -67,33 +67,33 @@ struct List {
 };
 
 struct WriteOptions {
-  std::string subresource;  ///< "status" to write that alone
-  bool dry_run = false;     ///< admission and validation run, nothing is stored
-  bool force = true;        ///< apply only: take over fields that others own
+  std::string subresource = {};  ///< "status" to write that alone
+  bool dry_run = false;          ///< admission and validation run, nothing is stored
+  bool force = true;             ///< apply only: take over fields that others own
 };
 
 enum class Propagation { Background, Foreground, Orphan };
 
 struct DeleteOptions {
-  std::string uid;               ///< when set, an object re-created under the name is not deleted (409)
-  std::string resource_version;  ///< when set, an object changed since is not deleted (409)
+  std::string uid = {};               ///< when set, an object re-created under the name is not deleted (409)
+  std::string resource_version = {};  ///< when set, an object changed since is not deleted (409)
   Propagation propagation = Propagation::Background;
-  std::optional<int> grace_seconds;
+  std::optional<int> grace_seconds = {};
   bool dry_run = false;
 };
 
 struct LogOptions {
-  std::string container;  ///< empty: the only one
+  std::string container = {};  ///< empty: the only one
   int tail_lines = 50;
   int limit_bytes = 64 * 1024;
   bool previous = false;  ///< of the container's last run
 };
 
 struct WatchOptions {
-  std::string ns;
-  std::string label_selector;
-  std::string field_selector;
-  std::string resource_version;       ///< where to go on from
+  std::string ns = {};
+  std::string label_selector = {};
+  std::string field_selector = {};
+  std::string resource_version = {};  ///< where to go on from
   std::chrono::seconds timeout{180};  ///< the server ends the watch after this; we give up 10 s later
 };
 

@@ -40,8 +40,8 @@ using Environment = std::function<std::optional<std::string>(const std::string&)
 [[nodiscard]] Environment process_environment();
 
 struct ConfigOptions {
-  std::string kubeconfig;  ///< --kubeconfig; empty: by the rules above
-  std::string context;     ///< --context; empty: current-context
+  std::string kubeconfig = {};  ///< --kubeconfig; empty: by the rules above
+  std::string context = {};     ///< --context; empty: current-context
   Environment environment = process_environment();
   std::string service_account_dir = "/var/run/secrets/kubernetes.io/serviceaccount";
   std::shared_ptr<Clock> clock = system_clock();

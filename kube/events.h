@@ -34,14 +34,14 @@ struct ObjectReference {
 struct Event {
   enum class Type { Normal, Warning };
   Type type = Type::Normal;
-  std::string reason;  ///< CamelCase, why: "GangRestarted"; at most 128 bytes
-  std::string action;  ///< CamelCase, what was done: "CreateAttempt"; at most 128 bytes
-  std::string note;    ///< one or two sentences; cut to 1024 bytes on a code point
+  std::string reason = {};  ///< CamelCase, why: "GangRestarted"; at most 128 bytes
+  std::string action = {};  ///< CamelCase, what was done: "CreateAttempt"; at most 128 bytes
+  std::string note = {};    ///< one or two sentences; cut to 1024 bytes on a code point
 };
 
 struct EventOptions {
   std::string controller = "loadline.dev/operator";  ///< reportingController
-  std::string instance;                              ///< reportingInstance: pod name; at most 128 bytes
+  std::string instance = {};                         ///< reportingInstance: pod name; at most 128 bytes
   std::size_t queue_limit = 1000;
   int burst_per_object = 25;  ///< then one per `refill`; values of client-go's spam filter
   std::chrono::seconds refill{300};

@@ -46,8 +46,8 @@ struct LeaderElector::Impl {
       const auto left =
           std::chrono::duration_cast<milliseconds>(renewed_at() + options.renew_deadline - options.clock->now());
       if (left.count() <= 0) return;
-      // A call may take twice its time in all: so half of what is left.
-      if (!try_once(stop, std::max(left / 2, milliseconds(1))) && lost_to_another()) return;
+      // One try is at most two calls (write, or read and write), and a call takes at most twice its time.
+      if (!try_once(stop, std::max(left / 4, milliseconds(1))) && lost_to_another()) return;
     }
   }
 

@@ -21,15 +21,15 @@ namespace loadline::kube {
 
 /// lease > renew_deadline > 1.2 * retry must hold.
 struct LeaderOptions {
-  ObjectKey lease;       ///< namespace and name of the Lease
-  std::string identity;  ///< unique per process: pod name and a random part
+  ObjectKey lease = {};       ///< namespace and name of the Lease
+  std::string identity = {};  ///< unique per process: pod name and a random part
   std::chrono::milliseconds lease_duration = std::chrono::seconds(15);
   std::chrono::milliseconds renew_deadline = std::chrono::seconds(10);
   std::chrono::milliseconds retry_period = std::chrono::seconds(2);
-  std::function<void()> on_started;  ///< we lead
+  std::function<void()> on_started = {};  ///< we lead
   /// We no longer lead, or cannot prove it: stop writing, and end the process. Also called after a release by stop().
-  std::function<void()> on_stopped;
-  std::function<void(const std::string& holder)> on_new_leader;  ///< somebody else, or we, was seen to hold it
+  std::function<void()> on_stopped = {};
+  std::function<void(const std::string& holder)> on_new_leader = {};  ///< somebody else, or we, was seen to hold it
   std::shared_ptr<Clock> clock = system_clock();
 };
 

@@ -14,12 +14,12 @@
 namespace loadline::kube {
 
 struct LeaseRecord {
-  std::string holder;  ///< empty: free
+  std::string holder = {};  ///< empty: free
   int duration_seconds = 0;
-  std::optional<TimePoint> acquire_time;
-  std::optional<TimePoint> renew_time;
+  std::optional<TimePoint> acquire_time = {};
+  std::optional<TimePoint> renew_time = {};
   std::int64_t transitions = 0;
-  std::string resource_version;  ///< of the object read; writes are conditional on it
+  std::string resource_version = {};  ///< of the object read; writes are conditional on it
   bool operator==(const LeaseRecord&) const = default;
 };
 

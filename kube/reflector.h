@@ -25,9 +25,9 @@
 namespace loadline::kube {
 
 struct ReflectorOptions {
-  std::string ns;  ///< empty: all namespaces
-  std::string label_selector;
-  std::string field_selector;
+  std::string ns = {};  ///< empty: all namespaces
+  std::string label_selector = {};
+  std::string field_selector = {};
   int page_size = 500;
   std::chrono::seconds min_watch{120};  ///< a watch lasts between these two, drawn at random
   std::chrono::seconds max_watch{220};  ///< below 240 s, when common load balancers drop quiet connections

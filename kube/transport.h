@@ -25,9 +25,9 @@ enum class Method { Get, Post, Put, Patch, Delete };
 
 struct Request {
   Method method = Method::Get;
-  std::string target;        ///< path and query, percent-encoded: "/api/v1/pods?limit=500"
-  std::string content_type;  ///< of `body`; empty without one
-  std::string body;
+  std::string target = {};        ///< path and query, percent-encoded: "/api/v1/pods?limit=500"
+  std::string content_type = {};  ///< of `body`; empty without one
+  std::string body = {};
   std::vector<std::pair<std::string, std::string>> headers;  ///< beside authorization, which the transport adds
 };
 

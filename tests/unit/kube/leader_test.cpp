@@ -1,0 +1,180 @@
+#include "kube/leader.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "kube/lease.h"
+#include "tests/unit/kube/lease_server.h"
+
+namespace loadline::kube {
+namespace {
+
+using namespace std::chrono_literals;
+
+bool eventually(const std::function<bool()>& condition) {
+  const auto until = std::chrono::steady_clock::now() + 10s;
+  while (!condition() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(1ms);
+  return condition();
+}
+
+TEST(LeaseRules, AnothersLeaseIsJudgedOnlyByWhenWeSawItChange) {
+  const Clock::Time now{1h};
+  LeaseObservation seen{{.holder = "other", .duration_seconds = 15}, now};
+  seen.record.renew_time = TimePoint{};  // its clock is decades behind ours: no matter
+  EXPECT_FALSE(may_take(seen, "me", now + 14s, 15s));
+  EXPECT_TRUE(may_take(seen, "me", now + 15s, 15s));
+  EXPECT_TRUE(may_take(seen, "other", now, 15s));
+  seen.record.holder.clear();
+  EXPECT_TRUE(may_take(seen, "me", now, 15s));
+}
+
+TEST(LeaseRules, RenewingKeepsTheAcquireTimeAndTakingOverCounts) {
+  const TimePoint wall{std::chrono::sys_days(std::chrono::year(2026) / 11 / 30)};
+  const LeaseRecord first = next_record({}, "me", 15s, wall);
+  EXPECT_EQ(first.transitions, 0);
+  LeaseRecord stored = first;
+  stored.resource_version = "1";
+  const LeaseRecord renewed = next_record(stored, "me", 15s, wall + 2s);
+  EXPECT_EQ(renewed.acquire_time, wall);
+  EXPECT_EQ(renewed.renew_time, wall + 2s);
+  const LeaseRecord taken = next_record(stored, "you", 15s, wall + 20s);
+  EXPECT_EQ(taken.transitions, 1);
+  EXPECT_EQ(taken.acquire_time, wall + 20s);
+  EXPECT_EQ(read_lease(Object(lease_object({"ns", "lease"}, taken))), taken);
+}
+
+class LeaderTest : public testing::Test {
+ protected:
+  LeaderTest() {
+    transport_->handle([this](const Request& request) { return server_.answer(request); });
+  }
+
+  std::unique_ptr<LeaderElector> elector(const std::string& identity) {
+    LeaderOptions options;
+    options.lease = {"ns", "lease"};
+    options.identity = identity;
+    options.clock = clock_;
+    options.on_started = [this] { ++started_; };
+    options.on_stopped = [this] { ++stopped_; };
+    return std::make_unique<LeaderElector>(client_, options);
+  }
+
+  // Lets the elector's thread act at each of many small steps of time.
+  void pass(std::chrono::milliseconds time) {
+    for (auto left = time; left > 0ms; left -= 500ms) {
+      clock_->advance(500ms);
+      std::this_thread::sleep_for(5ms);
+    }
+  }
+
+  std::shared_ptr<FakeClock> clock_ = std::make_shared<FakeClock>();
+  std::shared_ptr<FakeTransport> transport_ = std::make_shared<FakeTransport>();
+  LeaseServer server_;
+  Client client_{transport_, {.requests_per_second = 0, .reads = {}, .writes = {}, .clock = clock_}};
+  std::atomic<int> started_{0};
+  std::atomic<int> stopped_{0};
+};
+
+TEST_F(LeaderTest, TakesAFreeLeaseRenewsItAndGivesItBack) {
+  const auto me = elector("me");
+  ASSERT_TRUE(me->start().ok());
+  ASSERT_TRUE(eventually([&] { return me->is_leader(); }));
+  EXPECT_EQ(server_.holder(), "me");
+  EXPECT_EQ(server_.lease()["spec"]["leaseDurationSeconds"], 15);
+  const auto first = server_.lease()["spec"]["renewTime"];
+  pass(20s);
+  EXPECT_TRUE(me->is_leader());
+  EXPECT_NE(server_.lease()["spec"]["renewTime"], first);
+  me->stop();
+  EXPECT_FALSE(me->is_leader());
+  EXPECT_EQ(server_.holder(), "");
+  EXPECT_EQ(server_.lease()["spec"]["leaseDurationSeconds"], 1);
+  EXPECT_EQ(started_, 1);
+  EXPECT_EQ(stopped_, 1);
+}
+
+TEST_F(LeaderTest, WaitsAWholeLeaseAfterTheLastChangeItSaw) {
+  server_.set_holder("other");
+  const auto me = elector("me");
+  ASSERT_TRUE(me->start().ok());
+  ASSERT_TRUE(eventually([&] { return me->holder() == "other"; }));
+  pass(10s);
+  server_.set_holder("other");  // it is alive
+  pass(12s);
+  EXPECT_FALSE(me->is_leader());
+  clock_->jump_wall(std::chrono::hours(5));
+  pass(2s);
+  EXPECT_FALSE(me->is_leader()) << "the wall clock does not count";
+  pass(20s);
+  EXPECT_TRUE(eventually([&] { return me->is_leader(); }));
+  EXPECT_EQ(server_.lease()["spec"]["leaseTransitions"], 1);
+}
+
+TEST_F(LeaderTest, AnyFailureToRenewCountsTowardsTheDeadline) {
+  for (const int status : {403, 409, 422, 429, 500, 0}) {
+    stopped_ = 0;
+    server_.fail_with(std::nullopt);
+    if (server_.lease().contains("metadata")) server_.set_holder("");
+    const auto me = elector("me");
+    ASSERT_TRUE(me->start().ok());
+    ASSERT_TRUE(eventually([&] { return me->is_leader(); })) << status;
+    server_.fail_with(status == 0 ? Answer<Response>(ApiError::transport(ApiError::kTimeout, ""))
+                                  : FakeTransport::reply(status, ""));
+    pass(9s);
+    EXPECT_TRUE(me->is_leader()) << status;
+    pass(4s);
+    EXPECT_FALSE(me->is_leader()) << status;
+    EXPECT_TRUE(eventually([&] {
+      clock_->advance(500ms);
+      return stopped_ == 1;
+    })) << status;
+  }
+}
+
+TEST_F(LeaderTest, StopsAtOnceWhenAnotherHasTakenTheLease) {
+  const auto me = elector("me");
+  ASSERT_TRUE(me->start().ok());
+  ASSERT_TRUE(eventually([&] { return me->is_leader(); }));
+  server_.set_holder("thief");
+  pass(3s);
+  EXPECT_TRUE(eventually([&] { return stopped_ == 1; }));
+  EXPECT_FALSE(me->is_leader());
+  me->stop();
+  EXPECT_EQ(server_.holder(), "thief") << "what is not ours is not released";
+  EXPECT_EQ(stopped_, 1);
+}
+
+TEST_F(LeaderTest, OfTwoCandidatesOneLeadsAndTheOtherFollowsAtOnceAfterARelease) {
+  auto one = elector("one");
+  auto two = elector("two");
+  ASSERT_TRUE(one->start().ok());
+  ASSERT_TRUE(eventually([&] { return one->is_leader(); }));
+  ASSERT_TRUE(two->start().ok());
+  for (int i = 0; i < 20; ++i) {
+    pass(1s);
+    EXPECT_FALSE(one->is_leader() && two->is_leader());
+  }
+  EXPECT_TRUE(one->is_leader());
+  one->stop();
+  EXPECT_TRUE(eventually([&] {
+    clock_->advance(500ms);
+    return two->is_leader();
+  }));
+}
+
+TEST_F(LeaderTest, RefusesTimesThatCannotWork) {
+  LeaderOptions options;
+  options.lease = {"ns", "lease"};
+  options.identity = "me";
+  options.renew_deadline = options.lease_duration;
+  EXPECT_FALSE(LeaderElector(client_, options).start().ok());
+  options.renew_deadline = options.retry_period;
+  EXPECT_FALSE(LeaderElector(client_, options).start().ok());
+  options = {};
+  EXPECT_FALSE(LeaderElector(client_, options).start().ok());
+}
+
+}  // namespace
+}  // namespace loadline::kube
