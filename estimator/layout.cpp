@@ -130,7 +130,9 @@ std::optional<Layout> layout_of(const Workload& w, std::int64_t gpus, std::int64
   l.context = cp;
   l.expert = e;
   l.data = gpus / model_ranks;
-  if (e > 1 && (!divides(e, l.shards()) || !divides(e, w.model.moe.experts))) return std::nullopt;
+  if (e > 1 && (w.model.moe.experts == 0 || !divides(e, w.model.moe.experts) || !divides(e, l.shards()))) {
+    return std::nullopt;
+  }
   return l;
 }
 

@@ -28,25 +28,25 @@ std::string test_name(std::string name) {
   return name;
 }
 
-class PublishedCount : public ::testing::TestWithParam<ModelRow> {};
+class PublishedCount : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(PublishedCount, IsWhatTheFormulasGive) {
-  const ModelRow& row = GetParam();
+  const ModelRow& row = *Tables::builtin().model(GetParam());
   const ParameterCount count = count_parameters(row.model);
   EXPECT_EQ(count.total, row.total) << row.source;
   EXPECT_EQ(count.active, row.active > 0 ? row.active : row.total) << row.source;
 }
 
-std::vector<ModelRow> rows_with_a_published_total() {
-  std::vector<ModelRow> rows;
+std::vector<std::string> rows_with_a_published_total() {
+  std::vector<std::string> rows;
   for (const ModelRow& row : Tables::builtin().models) {
-    if (row.total > 0) rows.push_back(row);
+    if (row.total > 0) rows.push_back(row.model.name);
   }
   return rows;
 }
 
 INSTANTIATE_TEST_SUITE_P(Presets, PublishedCount, ::testing::ValuesIn(rows_with_a_published_total()),
-                         [](const auto& test) { return test_name(test.param.model.name); });
+                         [](const auto& test) { return test_name(test.param); });
 
 TEST(Presets, CoverEveryRowWithATotalAndASource) {
   EXPECT_GE(preset_names().size(), 100U);

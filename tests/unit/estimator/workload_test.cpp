@@ -1,0 +1,183 @@
+#include "estimator/workload.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "estimator/estimate.h"
+#include "workload_builder.h"
+
+namespace loadline::estimator {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+std::vector<std::string> fields_of(const Result<Workload>& result) {
+  std::vector<std::string> out;
+  if (result.ok()) return out;
+  for (const FieldError& e : result.error().fields) out.push_back(e.field);
+  return out;
+}
+
+FieldError only_error(const api::TrainingJobSpec& spec) {
+  const auto result = workload_from(spec);
+  EXPECT_FALSE(result.ok());
+  if (result.ok()) return {};
+  EXPECT_EQ(result.error().fields.size(), 1U);
+  return result.error().fields.at(0);
+}
+
+TEST(Workload, ReportsEveryFaultAtOnceWithPathsAndValuesAsTyped) {
+  api::TrainingJobSpec spec;
+  spec.model.preset = "llama-9";
+  spec.training.microBatchSize = 0;
+  spec.training.globalBatchSize = -4;
+  spec.training.objective = api::Objective::Grpo;
+  spec.training.method = api::Method::Lora;
+  spec.training.lora = api::LoraSpec{-1, {"q", "router"}};
+  const auto result = workload_from(spec);
+  EXPECT_THAT(fields_of(result),
+              UnorderedElementsAre("spec.model.preset", "spec.training.sequenceLength", "spec.training.microBatchSize",
+                                   "spec.training.globalBatchSize", "spec.training.objective",
+                                   "spec.training.lora.rank", "spec.training.lora.targets[1]"));
+  std::map<std::string, std::string> typed;
+  for (const FieldError& e : result.error().fields) typed[e.field] = e.value;
+  EXPECT_EQ(typed["spec.training.lora.targets[1]"], "router");
+  EXPECT_EQ(typed["spec.training.globalBatchSize"], "-4");
+}
+
+TEST(Workload, SaysWhatIsNotSupportedYetInsteadOfIgnoringIt) {
+  for (const api::Objective objective : {api::Objective::Ppo, api::Objective::Grpo}) {
+    api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
+    spec.training.objective = objective;
+    const FieldError e = only_error(spec);
+    EXPECT_EQ(e.type, FieldError::Type::NotSupported);
+    EXPECT_THAT(e.detail, HasSubstr("not supported yet: "));
+  }
+  api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
+  spec.model = {};
+  spec.model.huggingFaceConfigMapRef = api::ConfigMapKeyRef{"my-config", {}};
+  const FieldError e = only_error(spec);
+  EXPECT_EQ(e.field, "spec.model.huggingFaceConfigMapRef");
+  EXPECT_EQ(e.value, "my-config");
+  EXPECT_THAT(e.detail, HasSubstr("not supported yet: "));
+}
+
+TEST(Workload, NeedsExactlyOneModel) {
+  api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
+  spec.model.parameters = 8e9;
+  EXPECT_EQ(only_error(spec).field, "spec.model");
+  spec.model = {};
+  EXPECT_EQ(only_error(spec).type, FieldError::Type::Required);
+}
+
+TEST(Workload, ChecksThatTheBatchesComeOutWhole) {
+  api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
+  spec.training.microBatchSize = 3;
+  spec.training.globalBatchSize = 64;
+  EXPECT_EQ(only_error(spec).field, "spec.training.globalBatchSize");
+}
+
+TEST(Workload, RefusesASequenceLongerThanATrainedPositionTable) {
+  api::TrainingJobSpec spec = spec_of("gpt2");
+  spec.training.sequenceLength = 2048;
+  const FieldError e = only_error(spec);
+  EXPECT_EQ(e.field, "spec.training.sequenceLength");
+  EXPECT_THAT(e.detail, HasSubstr("1024"));
+}
+
+TEST(Workload, RefusesFieldsOfAnotherMethod) {
+  api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
+  spec.training.lora = api::LoraSpec{};
+  EXPECT_EQ(only_error(spec).field, "spec.training.lora");
+  spec.training.lora.reset();
+  spec.training.frozenLayers = 4;
+  EXPECT_EQ(only_error(spec).field, "spec.training.frozenLayers");
+  spec.training.method = api::Method::Freeze;
+  spec.training.frozenLayers = 33;
+  EXPECT_THAT(only_error(spec).detail, HasSubstr("(32)"));
+}
+
+TEST(Workload, TakesTheLengthOfARunInTokensStepsOrEpochs) {
+  api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
+  spec.training.tokens = 1e9;
+  EXPECT_EQ(resolved(spec).total_tokens, 1e9);
+  spec.training.tokens.reset();
+  spec.training.steps = 100;
+  spec.training.globalBatchSize = 64;
+  EXPECT_EQ(resolved(spec).total_tokens, 100.0 * 64 * 4096);
+  spec.training.steps.reset();
+  spec.training.epochs = 3;
+  EXPECT_EQ(only_error(spec).field, "spec.training.datasetTokens");
+  spec.training.datasetTokens = 2e8;
+  EXPECT_EQ(resolved(spec).total_tokens, 6e8);
+  spec.training.tokens = 1;
+  EXPECT_EQ(only_error(spec).field, "spec.training");
+}
+
+TEST(Workload, DefaultsLoraToRank16OnEveryMatrixOfTheLayers) {
+  api::TrainingJobSpec spec = spec_of("mistral-7b-v0.1");
+  spec.training.method = api::Method::Lora;
+  const Workload w = resolved(spec);
+  EXPECT_EQ(w.lora.rank, 16);
+  // q, k, v, o, gate, up, down of Mistral-7B at rank 16: 41.9 million.
+  EXPECT_EQ(w.adapters, 41'943'040);
+  spec.training.lora = api::LoraSpec{16, {"q", "k", "v", "o"}};
+  EXPECT_EQ(resolved(spec).adapters, 13'631'488);
+}
+
+TEST(Workload, TakesTargetsAsFrameworksSpellThem) {
+  api::TrainingJobSpec spec = spec_of("mistral-7b-v0.1");
+  spec.training.method = api::Method::Lora;
+  spec.training.lora = api::LoraSpec{8, {"q_proj", "lm_head"}};
+  EXPECT_THAT(resolved(spec).lora.targets, ElementsAre("q", "head"));
+}
+
+// One model, four ways to name it: the estimates are the same to the byte.
+TEST(InputPaths, GiveIdenticalEstimates) {
+  const auto estimate_of = [](const api::ModelSpec& model) {
+    api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
+    spec.model = model;
+    return estimate(resolved(spec), zero(Sharding::Zero3, 8, 2));
+  };
+  api::ModelSpec preset;
+  preset.preset = "llama-3.1-8b";
+  api::ModelSpec pasted;
+  pasted.huggingFaceConfig = nlohmann::json::parse(R"({"model_type":"llama","hidden_size":4096,
+      "intermediate_size":14336,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,
+      "vocab_size":128256,"tie_word_embeddings":false,"max_position_embeddings":131072})");
+  api::ModelSpec from_config_map = pasted;
+  from_config_map.huggingFaceConfigMapRef = api::ConfigMapKeyRef{"config", {}};
+  api::ModelSpec numbers;
+  numbers.architecture.emplace();
+  numbers.architecture->layers = 32;
+  numbers.architecture->hidden = 4096;
+  numbers.architecture->heads = 32;
+  numbers.architecture->kvHeads = 8;
+  numbers.architecture->headDim = 128;
+  numbers.architecture->ffn = 14336;
+  numbers.architecture->vocab = 128256;
+  const Estimate expected = estimate_of(preset);
+  for (const api::ModelSpec& model : {pasted, from_config_map, numbers}) {
+    const Estimate e = estimate_of(model);
+    EXPECT_EQ(e.peak_bytes, expected.peak_bytes);
+    for (std::size_t i = 0; i < kTerms; ++i) EXPECT_EQ(e.peak_use().bytes[i], expected.peak_use().bytes[i]);
+  }
+}
+
+TEST(Constraints, KeepWhatIsGivenAndLeaveTheRestOpen) {
+  api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
+  EXPECT_FALSE(constraints_from(spec).tensor);
+  spec.parallelism.emplace().tensor = 4;
+  spec.parallelism->offload = Offload::Optimizer;
+  EXPECT_EQ(constraints_from(spec).tensor, 4);
+  EXPECT_EQ(constraints_from(spec).offload, Offload::Optimizer);
+  EXPECT_FALSE(constraints_from(spec).pipeline);
+}
+
+}  // namespace
+}  // namespace loadline::estimator
