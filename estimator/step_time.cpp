@@ -11,7 +11,7 @@ namespace loadline::estimator {
 namespace {
 
 // Constants of the model. Each is explained, with its source, in docs/placement.md.
-constexpr double kAttentionShare = 0.65;  // attention kernels against matmuls, from MFU over sequence length
+constexpr double kAttentionShare = 0.75;  // attention kernels against matmuls, from MFU over sequence length
 constexpr double kMoeShare = 0.42;        // mixture models reach 15-25 % where dense ones reach 47
 constexpr double kFp8Share = 0.78;        // of the efficiency at 16 bits, of a peak twice as high
 constexpr double kNvLinkShare = 0.78;     // all-reduce 235 GB/s of 300 on A100

@@ -22,7 +22,8 @@ std::string sum_of_cost(const Candidate& candidate) {
   std::string text;
   if (price && outlook.cost) {
     text = money_text(*outlook.cost, price->currency) + " = " + fixed(*outlook.hours, 2) + " h x " +
-           std::to_string(candidate.layout->gpus) + " GPUs x " + money_number(price->per_gpu_hour) + "; ";
+           std::to_string(candidate.layout->gpus) + " GPUs x " + money_number(price->per_gpu_hour) + " " +
+           price->currency + "; ";
   }
   return text + fixed(*outlook.hours, 2) + " h = " + fixed(*outlook.work_hours, 2) + " h of work x " +
          fixed(outlook.slowdown, 3) + " for checkpoints and " + fixed(*outlook.interruptions, 1) +
@@ -268,15 +269,10 @@ std::string outcome_message(const Request& request, const Plan& plan) {
     return cut_utf8(text, kMessageBytes);
   }
   if (plan.ranked.empty()) return "waits for GPUs: no GPUPool and no node with GPUs is known";
-  constexpr std::size_t kTold = 4;
-  std::vector<std::string> parts;
-  for (const Candidate& candidate : plan.ranked) {
-    if (parts.size() < kTold) parts.push_back(candidate.pool->name + ": " + candidate.detail);
-  }
-  const std::int64_t more = static_cast<std::int64_t>(plan.ranked.size() - parts.size());
-  if (more > 0) parts.push_back("and " + counted(more, "more pool"));
   const std::string verdict = plan.outcome == Outcome::Waiting ? "no pool can run it now: " : "no pool can run it: ";
-  return cut_utf8(verdict + join(parts, "; "), kMessageBytes);
+  std::vector<const Candidate*> all;
+  for (const Candidate& candidate : plan.ranked) all.push_back(&candidate);
+  return cut_utf8(verdict + pools_and_why(all), kMessageBytes);
 }
 
 }  // namespace loadline::placement

@@ -7,15 +7,12 @@
 
 #include "base/saturating.h"
 #include "placement/node_state.h"
+#include "placement/words.h"
 
 namespace loadline::placement {
 namespace {
 
 using nlohmann::json;
-
-std::string plural(std::int64_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
 
 std::optional<std::string> member(const json& object, const char* key) {
   const auto found = object.find(key);
@@ -153,7 +150,7 @@ void choose_zone(const Tally& tally, const Request& request, const Gang& gang, G
 std::string count_words(const Tally& tally) {
   std::vector<std::string> parts;
   const auto add = [&](std::int64_t count, const std::string& words) {
-    if (count > 0) parts.push_back(plural(count, "node") + " " + words);
+    if (count > 0) parts.push_back(counted(count, "node") + " " + words);
   };
   add(tally.busy, "busy");
   add(tally.other_resources, "short of CPU, memory, pods or network devices");
@@ -224,12 +221,12 @@ GangCapacity gang_capacity(const Request& request, const PodNeeds& needs, const 
   capacity.pods_ever = sat_add(tally.pods_existing, added);
   if (capacity.pods_now >= gang.nodes) return capacity;
 
-  const std::string asked = "needs " + plural(gang.nodes, "node") + " with " + plural(gang.gpus_per_node, "free GPU");
+  const std::string asked = "needs " + counted(gang.nodes, "node") + " with " + counted(gang.gpus_per_node, "free GPU");
   const std::string causes = count_words(tally);
   const std::string because = causes.empty() ? "" : ": " + causes;
   if (capacity.pods_ever < gang.nodes) {
     capacity.shortage = elsewhere ? Reason::ZonePinned : permanent_cause(tally, gang);
-    const std::string grown = pool.max_nodes ? ", scaled out to " + plural(*pool.max_nodes, "node") : "";
+    const std::string grown = pool.max_nodes ? ", scaled out to " + counted(*pool.max_nodes, "node") : "";
     capacity.detail =
         asked + ", the pool can have " + std::to_string(capacity.pods_ever) + " at most" + grown + because;
     if (capacity.shortage == Reason::ZonePinned) {
@@ -239,8 +236,8 @@ GangCapacity gang_capacity(const Request& request, const PodNeeds& needs, const 
   }
   if (capacity.pods_scaled >= gang.nodes) {
     capacity.shortage = Reason::NoFreeGPUs;
-    capacity.detail = asked + ", " + std::to_string(capacity.pods_now) + " free now, " +
-                      std::to_string(gang.nodes - capacity.pods_now) + " to be added by scaling up";
+    capacity.detail = asked + ": " + std::to_string(capacity.pods_now) + " free now, " +
+                      std::to_string(gang.nodes - capacity.pods_now) + " more by scaling up";
     return capacity;
   }
   const bool booting = capacity.pods_scaled + tally.pods_booting >= gang.nodes;

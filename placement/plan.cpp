@@ -10,11 +10,10 @@
 #include "placement/outlook.h"
 #include "placement/ranking.h"
 #include "placement/sizing.h"
+#include "placement/words.h"
 
 namespace loadline::placement {
 namespace {
-
-std::string mib_as_gib(std::int64_t mib) { return fixed(static_cast<double>(mib) / 1024, 1); }
 
 class Planner {
  public:
@@ -219,9 +218,9 @@ class Planner {
     } else if (sizing.margin_percent > 0) {
       sum = " (" + gib_number(sized.estimate.peak_bytes) + " + " + std::to_string(sizing.margin_percent) + " % margin)";
     }
-    return {Reason::InsufficientMemory, "needs " + mib_as_gib(required) + " GiB per GPU" + sum + " on " +
-                                            std::to_string(sized.layout.gpus) + ", usable " + mib_as_gib(usable) +
-                                            " (short " + mib_as_gib(required - usable) + ")"};
+    return {Reason::InsufficientMemory, "needs " + gib_of_mib(required) + " GiB per GPU" + sum + " on " +
+                                            std::to_string(sized.layout.gpus) + ", usable " + gib_of_mib(usable) +
+                                            " (short " + gib_of_mib(required - usable) + ")"};
   }
 
   void conclude() {

@@ -11,7 +11,6 @@ namespace loadline::placement {
 namespace {
 
 using Type = FieldError::Type;
-constexpr std::size_t kPoolsNamed = 3;
 
 std::string gpus_as_typed(const Request& request) {
   if (!request.job.spec.gpus) return "";
@@ -88,32 +87,6 @@ FieldOf field_of(const Request& request, const Plan& plan, Reason reason) {
 bool asked_for_by_user(Reason reason) {
   return reason == Reason::PoolExcluded || reason == Reason::GpuModelExcluded ||
          reason == Reason::CapacityTypeExcluded || reason == Reason::InterconnectExcluded;
-}
-
-// "a: why; b: why; and 4 more pools". Pools with the very same words share them.
-std::string pools_and_why(const std::vector<const Candidate*>& candidates) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> by_words;
-  for (const Candidate* candidate : candidates) {
-    auto found = std::find_if(by_words.begin(), by_words.end(),
-                              [&](const auto& pair) { return pair.first == candidate->detail; });
-    if (found == by_words.end()) found = by_words.insert(by_words.end(), {candidate->detail, {}});
-    found->second.push_back(candidate->pool->name);
-  }
-  std::vector<std::string> parts;
-  std::size_t left_out = 0;
-  for (const auto& [words, pools] : by_words) {
-    if (parts.size() < kPoolsNamed) {
-      const std::vector<std::string> named(
-          pools.begin(), pools.begin() + static_cast<std::ptrdiff_t>(std::min(pools.size(), 2 * kPoolsNamed)));
-      const std::string more =
-          named.size() < pools.size() ? " and " + std::to_string(pools.size() - named.size()) + " more" : "";
-      parts.push_back(join(named, ", ") + more + ": " + words);
-    } else {
-      left_out += pools.size();
-    }
-  }
-  if (left_out > 0) parts.push_back("and " + counted(static_cast<std::int64_t>(left_out), "more pool"));
-  return join(parts, "; ");
 }
 
 }  // namespace

@@ -1,10 +1,16 @@
 #include "placement/words.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "placement/money.h"
 
 namespace loadline::placement {
+namespace {
+
+constexpr std::size_t kPoolsNamed = 3;
+
+}  // namespace
 
 std::string counted(std::int64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
@@ -43,6 +49,31 @@ const Candidate* sized_candidate(const Plan& plan) {
     if (closest == nullptr || shortage(candidate) < shortage(*closest)) closest = &candidate;
   }
   return closest;
+}
+
+std::string pools_and_why(const std::vector<const Candidate*>& candidates) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_words;
+  for (const Candidate* candidate : candidates) {
+    auto found = std::find_if(by_words.begin(), by_words.end(),
+                              [&](const auto& pair) { return pair.first == candidate->detail; });
+    if (found == by_words.end()) found = by_words.insert(by_words.end(), {candidate->detail, {}});
+    found->second.push_back(candidate->pool->name);
+  }
+  std::vector<std::string> parts;
+  std::size_t left_out = 0;
+  for (const auto& [words, pools] : by_words) {
+    if (parts.size() < kPoolsNamed) {
+      const std::vector<std::string> named(
+          pools.begin(), pools.begin() + static_cast<std::ptrdiff_t>(std::min(pools.size(), 2 * kPoolsNamed)));
+      const std::string more =
+          named.size() < pools.size() ? " and " + std::to_string(pools.size() - named.size()) + " more" : "";
+      parts.push_back(join(named, ", ") + more + ": " + words);
+    } else {
+      left_out += pools.size();
+    }
+  }
+  if (left_out > 0) parts.push_back("and " + counted(static_cast<std::int64_t>(left_out), "more pool"));
+  return join(parts, "; ");
 }
 
 }  // namespace loadline::placement
