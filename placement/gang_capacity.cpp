@@ -226,7 +226,8 @@ GangCapacity gang_capacity(const Request& request, const PodNeeds& needs, const 
   const std::string because = causes.empty() ? "" : ": " + causes;
   if (capacity.pods_ever < gang.nodes) {
     capacity.shortage = elsewhere ? Reason::ZonePinned : permanent_cause(tally, gang);
-    const std::string grown = pool.max_nodes ? ", scaled out to " + counted(*pool.max_nodes, "node") : "";
+    const bool grows = pool.max_nodes.value_or(0) > existing;
+    const std::string grown = grows ? ", scaled out to " + counted(*pool.max_nodes, "node") : "";
     capacity.detail =
         asked + ", the pool can have " + std::to_string(capacity.pods_ever) + " at most" + grown + because;
     if (capacity.shortage == Reason::ZonePinned) {
