@@ -194,6 +194,12 @@ class Builder {
     }
   }
 
+  // A pod that asks for a device that no plugin offers would stay pending for ever.
+  [[nodiscard]] bool offered(const std::string& resource) const {
+    const auto has = [&](const NodeFacts* node) { return whole(node->allocatable, resource) > 0; };
+    return group_.nodes.empty() || std::any_of(group_.nodes.begin(), group_.nodes.end(), has);
+  }
+
   void read_capacity() {
     for (const NodeFacts* node : group_.nodes) {
       const auto mark = capacity_of(*node, tables_);
@@ -216,7 +222,9 @@ class Builder {
   void read_rest() {
     if (machine_ != nullptr) {
       pool_.network_gbps = machine_->gbps;
-      pool_.extra_resources = machine_->extra;
+      for (const auto& [name, count] : machine_->extra) {
+        if (offered(name)) pool_.extra_resources[name] = count;
+      }
     }
     if (spec_->network) {
       if (spec_->network->gbpsPerNode && *spec_->network->gbpsPerNode > 0) {
