@@ -1,0 +1,175 @@
+// loadline-webhook: the admission server. Wires configuration, caches, certificates and two servers together, and ends
+// them in order: readiness off, a grace in which endpoints forget us, the requests on their way, then the rest.
+#include <prometheus/registry.h>
+#include <pthread.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <condition_variable>
+#include <csignal>
+#include <ctime>
+#include <iostream>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "kube/client.h"
+#include "kube/config.h"
+#include "kube/cpprest_transport.h"
+#include "serve/health.h"
+#include "serve/server.h"
+#include "webhook/cluster_view.h"
+#include "webhook/gauges.h"
+#include "webhook/keeper.h"
+#include "webhook/routes.h"
+
+namespace {
+
+using namespace loadline;
+using namespace std::chrono_literals;
+
+struct Flags {
+  std::string kubeconfig, webhook_url;
+  std::string listen = "0.0.0.0:9443", health_listen = "0.0.0.0:8081";
+  std::string ns = "loadline-system", service = "loadline-webhook";
+  std::string secret = "loadline-webhook-tls", registration = "loadline";
+  std::string log_level = "info";
+  int grace_seconds = 3;
+};
+
+void declare(CLI::App& app, Flags& flags) {
+  app.add_option("--kubeconfig", flags.kubeconfig, "kubeconfig file; without it as kubectl finds one, or in-cluster");
+  app.add_option("--listen", flags.listen, "address of the HTTPS port")->capture_default_str();
+  app.add_option("--health-listen", flags.health_listen, "address of /healthz, /readyz and /metrics")
+      ->capture_default_str();
+  app.add_option("--namespace", flags.ns, "namespace of the Service and the Secret")->capture_default_str();
+  app.add_option("--service", flags.service, "Service the API server calls")->capture_default_str();
+  app.add_option("--webhook-url", flags.webhook_url, "URL the API server calls instead of the Service");
+  app.add_option("--secret", flags.secret, "Secret that keeps the certificates")->capture_default_str();
+  app.add_option("--registration", flags.registration, "name of both webhook configurations")->capture_default_str();
+  app.add_option("--shutdown-grace", flags.grace_seconds, "seconds between readiness off and the end")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 300));
+  app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}));
+}
+
+/// Calls round() until it is told to end: soon again after a failure, each minute after a success.
+class CertificateLoop {
+ public:
+  explicit CertificateLoop(webhook::CertificateKeeper& keeper)
+      : thread_([this, &keeper](const std::stop_token& stop) { run(keeper, stop); }) {}
+
+ private:
+  void run(webhook::CertificateKeeper& keeper, const std::stop_token& stop) {
+    std::chrono::milliseconds pause = 500ms;
+    while (!stop.stop_requested()) {
+      const Status round = keeper.round();
+      if (!round) spdlog::warn("certificates: {}", round.error().message);
+      pause = round ? 60s : std::min<std::chrono::milliseconds>(2 * pause, 30s);
+      std::unique_lock lock(mutex_);
+      ended_.wait_for(lock, stop, pause, [] { return false; });
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable_any ended_;
+  std::jthread thread_;
+};
+
+/// SIGTERM and SIGINT for sigtimedwait() below and for no thread.
+sigset_t block_signals() {
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  return ends;
+}
+
+int fail(const Error& error) {
+  spdlog::error("{}", error.message);
+  return 1;
+}
+
+int serve_until_signal(const Flags& flags, kube::Client& client, const sigset_t& ends) {
+  const auto registry = std::make_shared<prometheus::Registry>();
+  const auto certificate = std::make_shared<serve::ServedCertificate>();
+  webhook::ClusterView view(client);
+  webhook::CertificateKeeper keeper(
+      client, *certificate,
+      {flags.ns, flags.secret, flags.registration, webhook::server_names(flags.service, flags.ns, flags.webhook_url),
+       [] { return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now()); }});
+  std::atomic<bool> ending{false};
+
+  serve::Server health({.name = "health", .listen = flags.health_listen, .metrics = registry},
+                       serve::health_routes(
+                           [&]() -> serve::Readiness {
+                             if (ending) return {false, "ending"};
+                             if (!keeper.serving()) return {false, "no certificate is served yet"};
+                             const std::string missing = view.waiting_for();
+                             return {missing.empty(), missing};
+                           },
+                           registry));
+  serve::Server server({.name = "webhook",
+                        .listen = flags.listen,
+                        .certificate = certificate,
+                        .metrics = registry,
+                        .io_threads = 2,
+                        .workers = 2},
+                       webhook::review_routes([&view] { return view.snapshot(); }, *registry));
+  if (Status started = health.start(); !started) return fail(started.error());
+  if (Status started = server.start(); !started) return fail(started.error());
+  view.start();
+  webhook::Gauges gauges(*registry);
+  {
+    const CertificateLoop certificates(keeper);
+    spdlog::info("listening on {} (health on {})", flags.listen, flags.health_listen);
+    const timespec tick{1, 0};
+    while (sigtimedwait(&ends, nullptr, &tick) < 0) gauges.refresh(view, keeper);
+    spdlog::info("ending: readiness off, {} s for the endpoints to forget us", flags.grace_seconds);
+    ending = true;
+    server.begin_drain();
+    std::this_thread::sleep_for(std::chrono::seconds(flags.grace_seconds));
+    if (!server.stop(10s)) spdlog::warn("some requests did not end in time and were cut off");
+    client.shut_down();
+  }
+  view.stop();
+  health.stop(1s);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Loadline's admission webhook");
+  Flags flags;
+  declare(app, flags);
+  CLI11_PARSE(app, argc, argv);
+  spdlog::set_level(spdlog::level::from_str(flags.log_level));
+  spdlog::flush_on(spdlog::level::info);
+  const sigset_t ends = block_signals();
+  kube::start_transport_io();
+
+  kube::ConfigOptions options;
+  options.kubeconfig = flags.kubeconfig;
+  const auto config = kube::load_config(options);
+  if (!config) return fail(config.error());
+  const auto transport = kube::make_cpprest_transport(*config);
+  if (!transport) return fail(transport.error());
+  int code = 1;
+  {
+    kube::Client client(*transport, {.field_manager = "loadline-webhook", .user_agent = "loadline-webhook"});
+    code = serve_until_signal(flags, client, ends);
+  }
+  spdlog::shutdown();
+  // The HTTP client's threads cannot be joined; what matters has ended.
+  _exit(code);
+}

@@ -1,0 +1,58 @@
+#include "webhook/unsupported.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/text.h"
+#include "kube/json_read.h"
+
+namespace loadline::webhook {
+namespace {
+
+using nlohmann::json;
+
+struct Row {
+  std::string_view kind;
+  std::string_view field;    ///< dotted path from the root
+  std::string_view value;    ///< the one value that is not supported; empty: any
+  std::string_view instead;  ///< what to do
+};
+
+constexpr std::array<Row, 8> kRows{{
+    {"TrainingJob", "spec.queueName", "", "jobs wait in Loadline's own ledger; leave it out"},
+    {"TrainingJob", "spec.launcher", "mpi", "use torchrun, deepspeed or none"},
+    {"TrainingJob", "spec.launcher", "jax", "use torchrun, deepspeed or none"},
+    {"GPUPool", "spec.price.billingSeconds", "", "cost is counted by the second"},
+    {"GPUPool", "spec.price.minimumSeconds", "", "cost is counted by the second"},
+    {"GPUPool", "spec.storage.pricePerGiBMonth", "", "storage is not part of the cost"},
+    {"GPUPool", "spec.storage.egressPricePerGiB", "", "traffic is not part of the cost"},
+    {"GPUPool", "spec.topologyKeys", "", "a gang is kept in one zone at most"},
+}};
+
+const json* find(const json& object, std::string_view path) {
+  const json* value = &object;
+  while (value != nullptr && !path.empty()) {
+    const std::size_t dot = std::min(path.find('.'), path.size());
+    value = kube::json_at(*value, {path.substr(0, dot)});
+    path.remove_prefix(std::min(dot + 1, path.size()));
+  }
+  return value;
+}
+
+}  // namespace
+
+std::vector<FieldError> unsupported_fields(std::string_view kind, const json& object) {
+  std::vector<FieldError> errors;
+  for (const Row& row : kRows) {
+    if (row.kind != kind) continue;
+    const json* value = find(object, row.field);
+    if (value == nullptr || value->is_null() || (!row.value.empty() && *value != row.value)) continue;
+    errors.push_back({FieldError::Type::NotSupported, std::string(row.field),
+                      value->is_string() ? value->get<std::string>() : cut_utf8(value->dump(), 80),
+                      "not supported yet: " + std::string(row.field) + "; " + std::string(row.instead)});
+  }
+  return errors;
+}
+
+}  // namespace loadline::webhook
