@@ -91,7 +91,7 @@ TEST(EveryField, IsReadAndWrittenUnchanged) {
 
 TEST(EveryField, MayBeAbsentOrNullUnlessItIsRequired) {
   for (const Kind& kind : kinds()) {
-    const json schema = crd::schema_of(kind.plural);
+    const json& schema = crd::schema_of(kind.plural);
     const json object = crd::complete_object(kind.name, kind.plural);
     for (const Field& field : fields_of(schema)) {
       json without = object;
@@ -115,7 +115,7 @@ TEST(EveryField, OfAnotherTypeIsNamedInTheError) {
   const std::vector<json> values{
       true, 1, -3, 8.03e9, 1.5, 1e300, "", "word", json::array(), json::array({nullptr}), json::object()};
   for (const Kind& kind : kinds()) {
-    const json schema = crd::schema_of(kind.plural);
+    const json& schema = crd::schema_of(kind.plural);
     const json object = crd::complete_object(kind.name, kind.plural);
     for (const Field& field : fields_of(schema)) {
       for (const json& value : values) {
@@ -133,7 +133,7 @@ TEST(EveryField, OfAnotherTypeIsNamedInTheError) {
 
 TEST(EveryField, MisspeltIsRefusedWithTheRightSpelling) {
   for (const Kind& kind : kinds()) {
-    const json schema = crd::schema_of(kind.plural);
+    const json& schema = crd::schema_of(kind.plural);
     const json object = crd::complete_object(kind.name, kind.plural);
     for (const Field& field : fields_of(schema)) {
       if (field.required) continue;
@@ -176,15 +176,9 @@ json any_json(int levels) {
 }
 
 RC_GTEST_PROP(EveryField, WithAnyValueGetsAVerdictAndWhatIsReadStaysTheSame, ()) {
-  static const std::vector<json> schemas = [] {
-    std::vector<json> out;
-    for (const Kind& kind : kinds()) out.push_back(crd::schema_of(kind.plural));
-    return out;
-  }();
-  const auto which = *rc::gen::inRange<std::size_t>(0, kinds().size());
-  const Kind& kind = kinds()[which];
+  const Kind& kind = kinds()[*rc::gen::inRange<std::size_t>(0, kinds().size())];
   json object = crd::complete_object(kind.name, kind.plural);
-  const auto fields = fields_of(schemas[which]);
+  const auto fields = fields_of(crd::schema_of(kind.plural));
   object[(*rc::gen::elementOf(fields)).pointer] = any_json(3);
   const auto once = kind.round_trip(object, UnknownFields::Ignore);
   if (!once.ok()) {

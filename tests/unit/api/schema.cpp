@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <stdexcept>
 
 #include "cli/yaml.h"
@@ -52,8 +53,12 @@ std::vector<json> read_yaml(const std::string& path) {
 
 std::string crd_path(const std::string& plural) { return "crds/loadline.dev_" + plural + ".yaml"; }
 
-json schema_of(const std::string& plural) {
-  return read_yaml(crd_path(plural)).at(0).at("spec").at("versions").at(0).at("schema").at("openAPIV3Schema");
+const json& schema_of(const std::string& plural) {
+  static std::map<std::string, json> known;
+  json& schema = known[plural];
+  if (!schema.is_null()) return schema;
+  schema = read_yaml(crd_path(plural)).at(0).at("spec").at("versions").at(0).at("schema").at("openAPIV3Schema");
+  return schema;
 }
 
 json complete_object(const std::string& kind, const std::string& plural, int elements) {

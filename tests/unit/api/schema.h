@@ -13,8 +13,8 @@ namespace loadline::api::crd {
 /// The file of a kind's CRD, below the source folder.
 [[nodiscard]] std::string crd_path(const std::string& plural);
 
-/// openAPIV3Schema of the only version of a kind.
-[[nodiscard]] nlohmann::json schema_of(const std::string& plural);
+/// openAPIV3Schema of the only version of a kind. Read once; not for several threads.
+[[nodiscard]] const nlohmann::json& schema_of(const std::string& plural);
 
 /// A whole object of the kind with every field of spec and status that the schema knows; each list has so many
 /// elements, all different.
