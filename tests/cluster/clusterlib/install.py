@@ -80,11 +80,11 @@ def start_webhook(cluster: Cluster) -> None:
             _program(cluster, _WEBHOOK),
             *("--kubeconfig", str(_credentials(cluster, _WEBHOOK))),
             *("--listen", f"127.0.0.1:{cluster.ports['webhook']}"),
-            *("--cert-dir", str(_folder(cluster) / "webhook-certs")),
             *("--namespace", NAMESPACE),
             *("--service", _WEBHOOK),
             *("--webhook-url", _webhook_url(cluster)),
             *("--health-listen", f"127.0.0.1:{cluster.ports['webhook-health']}"),
+            *("--shutdown-grace", "0"),  # no load balancer here that would have to take notice
             *("--log-level", "info"),
         ],
     )
