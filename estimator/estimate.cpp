@@ -156,14 +156,18 @@ PhaseUse phase_use(const Workload& w, const Layout& layout, const Quantities& q,
   return use;
 }
 
+/// Bands from the runs compared in docs/sizing.md, rounded up to fives.
 Confidence confidence(const Workload& w, const Layout& layout) {
   using api::ConfidenceLevel;
   if (w.model.fidelity == Fidelity::LowerBound) return {ConfidenceLevel::LowerBound, 0};
   double band = layout.gpus == 1 ? 10 : 15;
   if (w.model.moe.experts > 0) band += 10;
   if (w.attention == Attention::Eager) band += 5;
+  // How 4-bit weights are sharded differs by library: some do not shard them at all.
+  const bool sharded_4bit = w.method == Method::QLora && layout.gpus > 1;
+  if (sharded_4bit) band += 15;
   const bool measured = w.recipe.name != "generic" && w.model.fidelity == Fidelity::Exact && !w.model.text_only &&
-                        layout.offload == Offload::None;
+                        layout.offload == Offload::None && !sharded_4bit;
   if (!measured) band += 5;
   return {measured ? ConfidenceLevel::High : ConfidenceLevel::Approximate, band};
 }

@@ -136,6 +136,18 @@ std::optional<Layout> layout_of(const Workload& w, std::int64_t gpus, std::int64
   return l;
 }
 
+/// Sorted by overhead(), computed once per layout; equal ones keep their order.
+std::vector<Layout> cheapest_first(const Workload& w, const std::vector<Layout>& layouts) {
+  std::vector<std::pair<double, std::size_t>> order;
+  order.reserve(layouts.size());
+  for (std::size_t i = 0; i < layouts.size(); ++i) order.emplace_back(overhead(w, layouts[i]), i);
+  std::sort(order.begin(), order.end());
+  std::vector<Layout> out;
+  out.reserve(layouts.size());
+  for (const auto& [cost, index] : order) out.push_back(layouts[index]);
+  return out;
+}
+
 }  // namespace
 
 std::int64_t accumulation_steps(const Workload& w, const Layout& l) {
@@ -162,9 +174,7 @@ std::vector<Layout> sensible_layouts(const Workload& w, std::int64_t gpus, std::
       }
     }
   }
-  std::stable_sort(out.begin(), out.end(),
-                   [&](const Layout& a, const Layout& b) { return overhead(w, a) < overhead(w, b); });
-  return out;
+  return cheapest_first(w, out);
 }
 
 std::string why_no_layout(const Workload& w, std::int64_t gpus, std::int64_t gpus_per_node,
