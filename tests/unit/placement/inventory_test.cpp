@@ -196,7 +196,7 @@ INSTANTIATE_TEST_SUITE_P(
         StateCase{"MigSlices", allocatable("nvidia.com/mig-1g.10gb", "6"), NodeState::Partitioned},
         StateCase{"MigSlicesOfZero", allocatable("nvidia.com/mig-1g.24gb", "0"), NodeState::Usable},
         StateCase{"Booting", allocatable("nvidia.com/gpu", "0"), NodeState::Arriving}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& test) { return test.param.name; });
 
 struct TolerationCase {
   std::string name;
@@ -234,7 +234,7 @@ INSTANTIATE_TEST_SUITE_P(
         TolerationCase{"EmptyKeyExistsMeansAll", toleration({}, "Exists"), {"team", "b", "NoExecute"}, true},
         TolerationCase{"EmptyKeyEqualMeansNothing", toleration({}, "Equal"), {"team", "", "NoSchedule"}, false},
         TolerationCase{"PreferNeverBlocks", toleration("x", "Exists"), {"team", "b", "PreferNoSchedule"}, true}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& test) { return test.param.name; });
 
 struct PriceCase {
   std::string name;
@@ -266,7 +266,7 @@ INSTANTIATE_TEST_SUITE_P(
                     PriceCase{"Absent", std::nullopt, false, false, true},
                     PriceCase{"Negative", "-1", false, false, true}, PriceCase{"Tiny", "1e-300", false, false, true},
                     PriceCase{"NotANumber", "NaN", false, false, true}, PriceCase{"Comma", "1,20", false, false, true}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& test) { return test.param.name; });
 
 TEST(Price, PerNodeIsDividedByTheGpusOfANode) {
   api::GPUPool object = pool("a", {.price = std::nullopt});
