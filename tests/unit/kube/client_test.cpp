@@ -178,7 +178,7 @@ TEST_F(ClientTest, AnswersThatAreNoObjectAreErrorsNotCrashes) {
 
 TEST_F(ClientTest, ALogIsCutInFrontOnALine) {
   answers("GET", 200, "first line\nsecond line\nthird line\n");
-  EXPECT_EQ(*client_.pod_log({"a", "p"}, {.container = "trainer", .tail_lines = 3, .limit_bytes = 25}), "third line\n");
+  EXPECT_EQ(*client_.pod_log({"a", "p"}, {.container = "trainer", .tail_lines = 3, .limit_bytes = 20}), "third line\n");
   EXPECT_THAT(last().target, HasSubstr("/api/v1/namespaces/a/pods/p/log?container=trainer&tailLines=3"));
   EXPECT_EQ(*client_.pod_log({"a", "p"}), "first line\nsecond line\nthird line\n");
 }
