@@ -29,7 +29,7 @@ namespace loadline::testing {
 
 struct ClusterOptions {
   std::string fleet = "small";     ///< a name in tests/cluster/fleets or a file; empty for no nodes
-  std::string control_plane = {};  ///< Kubernetes minor; empty for the tool's default
+  std::string control_plane = {};  ///< Kubernetes minor; empty for $CONTROL_PLANE, else the tool's default
   bool workload_api = false;       ///< serve the native gang-scheduling API
 };
 

@@ -193,8 +193,12 @@ def _build_program(
     command = [str(go.program), "build", *_FLAGS]
     command += ["-ldflags", _linker_flags(module), "-o", str(partial), program.package]
     try:
-        if subprocess.run(command, cwd=module.folder, env=environment, check=False).returncode != 0:
-            raise ClusterError(f"go build of {program.name} {module.version} failed; its message stands above")
+        # Go names each module it fetches, hundreds of lines; only a failure needs them.
+        done = subprocess.run(
+            command, cwd=module.folder, env=environment, stderr=subprocess.PIPE, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise ClusterError(f"go build of {program.name} {module.version} failed:\n{done.stderr[-4000:]}")
         partial.rename(target)
     finally:
         partial.unlink(missing_ok=True)

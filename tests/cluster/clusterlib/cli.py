@@ -1,6 +1,7 @@
 """Commands of `loadline-cluster`."""
 
 import argparse
+import os
 import pathlib
 import sys
 import time
@@ -88,9 +89,9 @@ def _parser() -> argparse.ArgumentParser:
     def control_plane(made: argparse.ArgumentParser) -> None:
         made.add_argument(
             "--control-plane",
-            default=binaries.DEFAULT_CONTROL_PLANE,
-            choices=binaries.known_control_planes(),
-            help="Kubernetes minor (default %(default)s)",
+            default=os.environ.get("CONTROL_PLANE", binaries.DEFAULT_CONTROL_PLANE),
+            help=f"Kubernetes minor: {' or '.join(binaries.known_control_planes())} (default $CONTROL_PLANE, else"
+            f" {binaries.DEFAULT_CONTROL_PLANE})",
         )
 
     control_plane(command("build", "build the control plane's programs that the cache lacks", _build, folder=False))
