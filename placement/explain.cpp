@@ -113,8 +113,12 @@ std::string why_best(const Request& request, const Plan& plan, const Candidate& 
                                      [](const Candidate& c) { return c.reason == Reason::Escalated; });
   if (spot_left) {
     std::int64_t seen = 0;
-    for (const auto& [name, history] : request.history) seen += history.preemptions;
-    return "moved off spot after " + counted(seen, "interruption");
+    double node_hours = 0;
+    for (const auto& [name, history] : request.history) {
+      seen += history.preemptions;
+      node_hours += history.node_hours;
+    }
+    return "moved off spot after " + counted(seen, "interruption") + " in " + fixed(node_hours, 1) + " node-hours";
   }
   if (fitting == 1) return "the only pool that fits";
   if (!best.outlook) return "the best of " + std::to_string(fitting) + " that fit, as far as known";
@@ -134,6 +138,7 @@ std::string moved_from(const Request& request, const Plan& plan, const Candidate
   if (request.current_pool == best.pool->name) return "; stays there";
   for (const Candidate& candidate : plan.ranked) {
     if (candidate.pool->name != request.current_pool) continue;
+    if (candidate.reason == Reason::Escalated) return "";  // said already
     if (candidate.verdict == Verdict::Refused || candidate.start == Start::Waits) {
       return "; moved from " + request.current_pool + ": " + candidate.detail;
     }

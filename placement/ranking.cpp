@@ -86,8 +86,11 @@ void rank(const Request& request, const EffectivePolicy& policy, bool escalated,
     const bool not_target = escalated && capacity_of(*c) != policy.spot.escalate_to;
     // Sums in different currencies are not compared: the policy's own goes first, the others by name.
     const bool foreign = !score.currency.empty() && score.currency != policy.currency;
-    return std::make_tuple(stage, not_target, c->memory_warning, !score.known, foreign, score.currency, score.value,
-                           score.hours, c->layout ? c->layout->gpus : 0, c->pool->name);
+    // Of the refused those that came closest go first.
+    const bool unsized = stage == 2 && c->required_mib <= 0;
+    const std::int64_t shortage = stage == 2 ? std::max<std::int64_t>(0, c->required_mib - c->usable_mib) : 0;
+    return std::make_tuple(stage, unsized, shortage, not_target, c->memory_warning, !score.known, foreign,
+                           score.currency, score.value, score.hours, c->layout ? c->layout->gpus : 0, c->pool->name);
   };
   std::vector<std::size_t> order(candidates.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;

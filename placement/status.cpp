@@ -60,7 +60,9 @@ api::PlacementOption option(const Candidate& candidate) {
   out.verdict = candidate.verdict;
   out.reason = std::string(reason_name(candidate.reason));
   out.detail = candidate.detail;
-  if (out.detail.empty()) out.detail = outlook_text(candidate);
+  if (candidate.verdict != Verdict::Refused) {
+    out.detail = outlook_text(candidate) + (candidate.detail.empty() ? "" : "; " + candidate.detail);
+  }
   out.detail = cut_utf8(out.detail, kDetailBytes);
   if (candidate.layout) {
     out.gpus = candidate.layout->gpus;
