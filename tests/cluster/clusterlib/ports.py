@@ -7,14 +7,12 @@ keeps others away from it.
 
 import contextlib
 import fcntl
-import os
-import pathlib
 import random
 import socket
-import tempfile
 from collections.abc import Iterator
 
 from .errors import ClusterError
+from .paths import cache_root
 
 NAMES = (
     "etcd",
@@ -43,24 +41,21 @@ def _is_free(port: int) -> bool:
 
 @contextlib.contextmanager
 def reserved() -> Iterator[dict[str, int]]:
-    """A port by each of NAMES, on 127.0.0.1; nobody else gets the block while the body runs."""
-    locks = pathlib.Path(tempfile.gettempdir()) / f"loadline-ports-{os.getuid()}"
-    locks.mkdir(exist_ok=True)
+    """A port by each of NAMES, on 127.0.0.1; no other process gets the block while the body runs."""
+    lock_file = cache_root() / "ports.lock"
+    lock_file.parent.mkdir(parents=True, exist_ok=True)
     bases = list(range(_FIRST, _LAST, _BLOCK))
     random.shuffle(bases)
-    for base in bases:
-        with (locks / str(base)).open("w") as lock:
+    # One file for all blocks: a block is locked by its own byte, and nothing has to be cleaned up after a crash.
+    with lock_file.open("w") as lock:
+        for base in bases:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, base)
+            except OSError:
                 continue
             ports = {name: base + offset for offset, name in enumerate(NAMES)}
             if all(_is_free(port) for port in ports.values()):
-                try:
-                    yield ports
-                finally:
-                    (locks / str(base)).unlink(missing_ok=True)
-                    with contextlib.suppress(OSError):
-                        locks.rmdir()  # only when empty: nothing is left behind
+                yield ports
                 return
+            fcntl.lockf(lock, fcntl.LOCK_UN, 1, base)
     raise ClusterError(f"no free ports between {_FIRST} and {_LAST} on 127.0.0.1")
