@@ -156,7 +156,7 @@ PhaseUse phase_use(const Workload& w, const Layout& layout, const Quantities& q,
   return use;
 }
 
-/// Bands from the runs compared in docs/sizing.md, rounded up to fives.
+/// Bands judged from the medians in docs/sizing.md; a job outside the compared classes gets a wider one.
 Confidence confidence(const Workload& w, const Layout& layout) {
   using api::ConfidenceLevel;
   if (w.model.fidelity == Fidelity::LowerBound) return {ConfidenceLevel::LowerBound, 0};
