@@ -1,25 +1,27 @@
 #include "cli/yaml.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <charconv>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <regex>
+#include <sstream>
 #include <system_error>
 #include <utility>
-
-#include "base/saturating.h"
 
 namespace loadline::cli {
 namespace {
 
 using nlohmann::json;
 
-constexpr int kMaxDepth = 100;
+constexpr std::size_t kMaxDepth = 100;
 constexpr int kMaxValues = 200'000;
 
-/// Thrown and caught in this file only: conversion is a deep recursion.
+/// Thrown and caught in this file only: it passes through the parser.
 struct Refused {
   int line;  ///< counted from 1
   std::string why;
@@ -66,72 +68,152 @@ json plain_scalar(const std::string& text) {
   return text;
 }
 
-class Converter {
+/// Builds JSON from the parser's events. yaml-cpp's own tree is not used: its LoadAll does not end on a text such
+/// as ",-", and duplicate keys are lost in it.
+class JsonBuilder : public YAML::EventHandler {
  public:
-  json convert(const YAML::Node& node, int depth = 0) {
-    if (depth > kMaxDepth) refuse(node, "nested deeper than " + std::to_string(kMaxDepth));
-    if (++values_ > kMaxValues) refuse(node, "expands to more than " + std::to_string(kMaxValues) + " values");
-    switch (node.Type()) {
-      case YAML::NodeType::Sequence: return sequence(node, depth);
-      case YAML::NodeType::Map: return map(node, depth);
-      case YAML::NodeType::Scalar: return scalar(node);
-      case YAML::NodeType::Null:
-      case YAML::NodeType::Undefined: break;
-    }
-    return nullptr;
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    // The parser gives an empty document, again and again, where it cannot go on.
+    if (mark.pos == last_start_) refuse(mark, "unexpected character");
+    last_start_ = mark.pos;
+    anchors_.clear();
+    document_ = nullptr;
   }
+  void OnDocumentEnd() override {
+    if (!document_.is_null()) documents.push_back(std::move(document_));
+  }
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(mark, {nullptr, 1, 0}, anchor); }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    if (awaits_key()) {
+      take_key(mark, value, tag == "?");
+      remember(anchor, {value, 1, 0});
+    } else {
+      add(mark, {scalar(mark, tag, value), 1, 0}, anchor);
+    }
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) refuse(mark, "an alias inside of what it stands for");
+    add(mark, found->second, 0);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& /*tag*/, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value /*style*/) override {
+    open(mark, json::array(), anchor);
+  }
+  void OnMapStart(const YAML::Mark& mark, const std::string& /*tag*/, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value /*style*/) override {
+    open(mark, json::object(), anchor);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapEnd() override {
+    // Keys of the map itself win over merged ones.
+    Frame& frame = frames_.back();
+    for (auto& [key, value] : frame.merged.items()) frame.built.value.emplace(key, std::move(value));
+    close();
+  }
+
+  std::vector<json> documents;
 
  private:
-  [[noreturn]] static void refuse(const YAML::Node& node, std::string why) {
-    throw Refused{node.Mark().line + 1, std::move(why)};
-  }
-
-  static json scalar(const YAML::Node& node) {
-    // yaml-cpp marks a plain scalar "?", a quoted one "!".
-    const std::string& tag = node.Tag();
-    if (tag == "?" || tag.empty()) return plain_scalar(node.Scalar());
-    if (tag == "!" || tag == "tag:yaml.org,2002:str") return node.Scalar();
-    if (tag == "tag:yaml.org,2002:int" || tag == "tag:yaml.org,2002:float" || tag == "tag:yaml.org,2002:bool") {
-      return plain_scalar(node.Scalar());
-    }
-    refuse(node, "unknown tag " + tag);
-  }
-
-  json sequence(const YAML::Node& node, int depth) {
-    json out = json::array();
-    for (const YAML::Node& item : node) out.push_back(convert(item, depth + 1));
-    return out;
-  }
-
-  json map(const YAML::Node& node, int depth) {
-    json out = json::object();
+  /// A finished value, with what copying it costs.
+  struct Built {
+    json value;
+    int values = 1;
+    int depth = 0;
+  };
+  /// A sequence or map that is still open.
+  struct Frame {
+    YAML::Mark mark;
+    YAML::anchor_t anchor = 0;
+    Built built;
     json merged = json::object();
-    for (const auto& entry : node) {
-      if (!entry.first.IsScalar()) refuse(node, "a key must be a plain word");
-      const std::string& key = entry.first.Scalar();
-      if (key == "<<" && entry.first.Tag() != "!") {
-        merge(entry.second, depth, merged);
-        continue;
-      }
-      if (out.contains(key)) refuse(entry.first, "duplicate key \"" + key + "\"");
-      out[key] = convert(entry.second, depth + 1);
-    }
-    // Keys of the map itself win over merged ones.
-    for (auto& [key, value] : merged.items()) out.emplace(key, std::move(value));
-    return out;
+    std::optional<std::string> key;
+    bool key_is_merge = false;
+  };
+
+  [[noreturn]] static void refuse(const YAML::Mark& mark, std::string why) {
+    throw Refused{mark.line + 1, std::move(why)};
   }
 
-  void merge(const YAML::Node& node, int depth, json& merged) {
-    if (node.IsSequence()) {
-      for (const YAML::Node& item : node) merge(item, depth + 1, merged);
+  static json scalar(const YAML::Mark& mark, const std::string& tag, const std::string& value) {
+    // yaml-cpp tags a plain scalar "?", a quoted one "!".
+    if (tag == "?" || tag.empty()) return plain_scalar(value);
+    if (tag == "!" || tag == "tag:yaml.org,2002:str") return value;
+    if (tag == "tag:yaml.org,2002:int" || tag == "tag:yaml.org,2002:float" || tag == "tag:yaml.org,2002:bool") {
+      return plain_scalar(value);
+    }
+    refuse(mark, "unknown tag " + tag);
+  }
+
+  [[nodiscard]] bool awaits_key() const {
+    return !frames_.empty() && frames_.back().built.value.is_object() && !frames_.back().key;
+  }
+
+  void take_key(const YAML::Mark& mark, const std::string& key, bool plain) {
+    Frame& frame = frames_.back();
+    frame.key_is_merge = plain && key == "<<";
+    if (!frame.key_is_merge && frame.built.value.contains(key)) refuse(mark, "duplicate key \"" + key + "\"");
+    frame.key = key;
+  }
+
+  void open(const YAML::Mark& mark, json empty, YAML::anchor_t anchor) {
+    if (awaits_key()) refuse(mark, "a key must be a plain word");
+    if (frames_.size() >= kMaxDepth) refuse(mark, "nested deeper than " + std::to_string(kMaxDepth));
+    frames_.push_back(Frame{mark, anchor, {std::move(empty), 1, 0}, json::object(), std::nullopt, false});
+  }
+
+  void close() {
+    Frame frame = std::move(frames_.back());
+    frames_.pop_back();
+    add(frame.mark, std::move(frame.built), frame.anchor);
+  }
+
+  void remember(YAML::anchor_t anchor, const Built& built) {
+    if (anchor != 0) anchors_[anchor] = built;
+  }
+
+  void add(const YAML::Mark& mark, Built built, YAML::anchor_t anchor) {
+    remember(anchor, built);
+    values_ += built.values;
+    if (values_ > kMaxValues) refuse(mark, "expands to more than " + std::to_string(kMaxValues) + " values");
+    if (frames_.empty()) {
+      document_ = std::move(built.value);
       return;
     }
-    if (!node.IsMap()) refuse(node, "\"<<\" takes a map or a list of maps");
-    json source = convert(node, depth + 1);
-    for (auto& [key, value] : source.items()) merged.emplace(key, std::move(value));
+    Frame& frame = frames_.back();
+    frame.built.values += built.values;
+    frame.built.depth = std::max(frame.built.depth, built.depth + 1);
+    if (frames_.size() + static_cast<std::size_t>(built.depth) > kMaxDepth) {
+      refuse(mark, "nested deeper than " + std::to_string(kMaxDepth));
+    }
+    if (frame.built.value.is_array()) {
+      frame.built.value.push_back(std::move(built.value));
+    } else if (!frame.key) {
+      refuse(mark, "a key must be a plain word");
+    } else {
+      set_member(mark, frame, std::move(built.value));
+      frame.key.reset();
+    }
   }
 
+  static void set_member(const YAML::Mark& mark, Frame& frame, json value) {
+    if (!frame.key_is_merge) {
+      frame.built.value[*frame.key] = std::move(value);
+      return;
+    }
+    const json sources = value.is_array() ? std::move(value) : json::array({std::move(value)});
+    for (const json& source : sources) {
+      if (!source.is_object()) refuse(mark, "\"<<\" takes a map or a list of maps");
+      for (const auto& [key, member] : source.items()) frame.merged.emplace(key, member);
+    }
+  }
+
+  std::vector<Frame> frames_;
+  std::map<YAML::anchor_t, Built> anchors_;
+  json document_;
   int values_ = 0;
+  int last_start_ = -1;
 };
 
 Error located(const std::string& source, int line, const std::string& why) {
@@ -142,13 +224,12 @@ Error located(const std::string& source, int line, const std::string& why) {
 
 Result<std::vector<json>> json_from_yaml(std::string_view text, const std::string& source) {
   try {
-    std::vector<json> documents;
-    Converter converter;
-    for (const YAML::Node& node : YAML::LoadAll(std::string(text))) {
-      json document = converter.convert(node);
-      if (!document.is_null()) documents.push_back(std::move(document));
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    JsonBuilder builder;
+    while (parser.HandleNextDocument(builder)) {
     }
-    return documents;
+    return std::move(builder.documents);
   } catch (const Refused& refused) {
     return located(source, refused.line, refused.why);
   } catch (const YAML::Exception& problem) {

@@ -98,7 +98,7 @@ class Demo:
 
     def refuse(self) -> None:
         self._narrator.step("a job that can fit nowhere is refused, with the sum and with what would fit")
-        path, name = self._example("cannot-fit.yaml")
+        path, name = self._example("jobs/llama-70b-full-on-l4.yaml")
         said = self._stage.kubectl("apply", "-f", path, fails=True)
         require("spec.gpus" in said and "GiB per GPU" in said, "field and sum")
         require("Would fit" in said, "what would fit")
@@ -171,7 +171,7 @@ class Demo:
     def policy(self) -> None:
         self._narrator.step("a policy denies pools: the job goes elsewhere with the reason, or is refused")
         self._stage.kubectl("apply", "-f", "-", text=POLICY)
-        path, name = self._example("llama-8b-sft.yaml", name="only-h100", placement={"pools": ["gke-h100"]})
+        path, name = self._example("jobs/llama-8b-full-sft.yaml", name="only-h100", placement={"pools": ["gke-h100"]})
 
         def refused() -> str | None:
             # The webhook sees the policy when its watch has brought it.
@@ -182,7 +182,7 @@ class Demo:
         said = self._stage.kubectl("apply", "-f", path, fails=True)
         require("team-nlp" in said and "gke-h100" in said, "policy and pool in the refusal")
 
-        path, name = self._example("llama-8b-sft.yaml", name="anywhere-allowed")
+        path, name = self._example("jobs/llama-8b-full-sft.yaml", name="anywhere-allowed")
         said = self._stage.kubectl("apply", "-f", path)
         self._wait_running(name, 1)
         explanation = "\n".join(self._status(name)["placement"]["explanation"])
@@ -213,7 +213,7 @@ STEPS = 11
 def play(stage: Stage, narrator: Narrator, scratch: pathlib.Path) -> None:
     demo = Demo(stage, narrator, scratch)
     demo.install()
-    path, name = demo._example("llama-8b-sft.yaml")
+    path, name = demo._example("jobs/llama-8b-full-sft.yaml")
     demo.dry_run(path)
     demo.apply(path, name)
     demo.refuse()

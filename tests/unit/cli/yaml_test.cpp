@@ -85,7 +85,19 @@ TEST(Yaml, RefusesAliasesThatExpandWithoutEnd) {
     laughs += "]\n";
   }
   EXPECT_NE(refusal(laughs).find("expands to more than 200000 values"), std::string::npos);
-  EXPECT_NE(refusal("a: &a [*a]\n").find("nested deeper than 100"), std::string::npos);
+  EXPECT_EQ(refusal("a: &a [*a]\n"), "t.yaml:1: an alias inside of what it stands for");
+}
+
+TEST(Yaml, EndsOnTextThatTheParserCannotGetPast) {
+  for (const char* text : {",-", ",{\n", "\n,.%\t}", "]", "}: x"}) refusal(text);
+}
+
+TEST(Yaml, RefusesNestingThatAliasesHide) {
+  std::string text = "a0: &a0 [x]\n";
+  for (int level = 1; level < 120; ++level) {
+    text += "a" + std::to_string(level) + ": &a" + std::to_string(level) + " [*a" + std::to_string(level - 1) + "]\n";
+  }
+  EXPECT_NE(refusal(text).find("nested deeper than 100"), std::string::npos);
 }
 
 TEST(Yaml, RefusesNestingThatWouldExhaustTheStack) { refusal(std::string(50000, '[')); }
