@@ -44,6 +44,8 @@ std::optional<json> integer(std::string_view text) {
   const bool plus = text.starts_with('+');
   if (plus) text.remove_prefix(1);
   if ((plus || base != 10) && (text.starts_with('-') || text.starts_with('+'))) return std::nullopt;
+  // As JSON's own parser does: unsigned unless negative.
+  if (const auto value = number_from<std::uint64_t>(text, base)) return json(*value);
   if (const auto value = number_from<std::int64_t>(text, base)) return json(*value);
   return std::nullopt;
 }

@@ -34,21 +34,20 @@ class YamlScalar : public testing::TestWithParam<Scalar> {};
 TEST_P(YamlScalar, IsTypedByTheCoreSchema) {
   const json value = one(std::string("v: ") + GetParam().text).at("v");
   EXPECT_EQ(value, GetParam().value) << value.dump();
-  EXPECT_EQ(value.type(), GetParam().value.type()) << GetParam().text;
+  EXPECT_EQ(value.type(), json::parse(GetParam().value.dump()).type()) << GetParam().text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Scalars, YamlScalar,
-                         testing::Values(Scalar{"8", 8}, Scalar{"-3", -3}, Scalar{"+7", 7}, Scalar{"0x1F", 31},
-                                         Scalar{"0o17", 15}, Scalar{"8.03e9", 8.03e9}, Scalar{"8.03E+09", 8.03e9},
-                                         Scalar{"1.", 1.0}, Scalar{".5", 0.5}, Scalar{"1e3", 1000.0},
-                                         Scalar{"99999999999999999999", 1e20}, Scalar{"true", true},
-                                         Scalar{"False", false}, Scalar{"yes", "yes"}, Scalar{"no", "no"},
-                                         Scalar{"on", "on"}, Scalar{"~", nullptr}, Scalar{"null", nullptr},
-                                         Scalar{"", nullptr}, Scalar{"\"8\"", "8"}, Scalar{"'true'", "true"},
-                                         Scalar{"\"\"", ""}, Scalar{"!!str 8", "8"}, Scalar{"80Gi", "80Gi"},
-                                         Scalar{"1.2.3", "1.2.3"}, Scalar{"0x", "0x"}, Scalar{"--1", "--1"},
-                                         Scalar{"+-1", "+-1"}, Scalar{"2026-11-30", "2026-11-30"},
-                                         Scalar{"1e999", "1e999"}, Scalar{".inf", ".inf"}, Scalar{"14m", "14m"}));
+INSTANTIATE_TEST_SUITE_P(
+    Scalars, YamlScalar,
+    testing::Values(Scalar{"8", 8}, Scalar{"-3", -3}, Scalar{"+7", 7}, Scalar{"0x1F", 31}, Scalar{"0o17", 15},
+                    Scalar{"8.03e9", 8.03e9}, Scalar{"8.03E+09", 8.03e9}, Scalar{"1.", 1.0}, Scalar{".5", 0.5},
+                    Scalar{"1e3", 1000.0}, Scalar{"99999999999999999999", 1e20}, Scalar{"true", true},
+                    Scalar{"False", false}, Scalar{"yes", "yes"}, Scalar{"no", "no"}, Scalar{"on", "on"},
+                    Scalar{"~", nullptr}, Scalar{"null", nullptr}, Scalar{"", nullptr}, Scalar{"\"8\"", "8"},
+                    Scalar{"'true'", "true"}, Scalar{"\"\"", ""}, Scalar{"!!str 8", "8"}, Scalar{"80Gi", "80Gi"},
+                    Scalar{"1.2.3", "1.2.3"}, Scalar{"0x", "0x"}, Scalar{"--1", "--1"}, Scalar{"+-1", "+-1"},
+                    Scalar{"2026-11-30", "2026-11-30"}, Scalar{"18446744073709551615", 18446744073709551615ULL},
+                    Scalar{"1e999", "1e999"}, Scalar{".inf", ".inf"}, Scalar{"14m", "14m"}));
 
 TEST(Yaml, ReadsSeveralDocumentsAndLeavesEmptyOnesOut) {
   const auto documents = json_from_yaml("---\na: 1\n---\n---\n# only a comment\n---\nb: [x, {c: 2}]\n", "t.yaml");
