@@ -1,0 +1,135 @@
+#include <nlohmann/json.hpp>
+
+#include "api/codec.h"
+#include "api/names.h"
+#include "api/reader.h"
+#include "operator/names.h"
+#include "operator/observed.h"
+#include "operator/resources.h"
+#include "placement/facts.h"
+
+namespace loadline::controller {
+namespace {
+
+namespace core = kube::resources;
+
+bool owned_by(const kube::Object& object, const std::string& uid) {
+  const auto owner = object.controller();
+  return owner && owner->uid == uid;
+}
+
+std::vector<kube::Object> owned(const Reader& reader, const kube::Resource& resource, const std::string& ns,
+                                const std::string& uid) {
+  std::vector<kube::Object> out;
+  for (kube::Object& object : reader.list(resource, ns)) {
+    if (owned_by(object, uid)) out.push_back(std::move(object));
+  }
+  return out;
+}
+
+/// Pods outlive their Job for a moment when it is deleted, so they are known by label.
+std::vector<kube::Object> pods_of(const Reader& reader, const std::string& ns, const std::string& uid) {
+  std::vector<kube::Object> out;
+  for (kube::Object& pod : reader.list(core::kPods, ns)) {
+    if (pod.label(api::label::kJobUID) == uid) out.push_back(std::move(pod));
+  }
+  return out;
+}
+
+struct TypedJob {
+  api::TrainingJob job;
+  std::vector<FieldError> unreadable;  ///< why the spec is none; it is empty in `job` then
+};
+
+/// Spec and status each for itself: a spec that cannot be read needs a status to say so in, and a status that a foreign
+/// hand wrote is started anew.
+TypedJob typed(const kube::Object& stored) {
+  TypedJob out;
+  nlohmann::json document = stored.json();
+  document.erase("status");
+  if (auto parsed = api::parse_training_job(document, api::UnknownFields::Ignore)) {
+    out.job = *std::move(parsed);
+  } else {
+    out.unreadable = parsed.error().fields;
+    if (out.unreadable.empty()) {
+      out.unreadable.push_back({FieldError::Type::Invalid, "spec", "", parsed.error().message});
+    }
+  }
+  api::Reader reader(api::UnknownFields::Ignore);
+  api::TrainingJobStatus status;
+  reader.read(kube::object_at(stored.json(), {"status"}), status);
+  if (std::move(reader).take_errors().empty()) out.job.status = std::move(status);
+  out.job.metadata.name = stored.name();
+  out.job.metadata.namespaceName = stored.ns();
+  out.job.metadata.uid = stored.uid();
+  return out;
+}
+
+void read_claim(const Reader& reader, Observed& seen) {
+  seen.claim = reader.get(core::kPersistentVolumeClaims, {seen.stored.ns(), claim_name(seen.job)});
+  if (!seen.claim) return;
+  const auto volume = kube::string_at(seen.claim.json(), {"spec", "volumeName"});
+  if (volume && !volume->empty()) seen.volume = reader.get(core::kPersistentVolumes, {"", std::string(*volume)});
+}
+
+void read_nodes(const Reader& reader, Observed& seen) {
+  for (const kube::Object& pod : seen.pods) {
+    const std::string name(kube::string_at(pod.json(), {"spec", "nodeName"}).value_or(""));
+    if (name.empty() || seen.nodes.count(name) != 0) continue;
+    kube::Object node = reader.get(core::kNodes, {"", name});
+    if (!node) node = reader.confirm_node(name);
+    if (node) seen.nodes.emplace(name, std::move(node));
+  }
+}
+
+}  // namespace
+
+std::string claim_name(const api::TrainingJob& job) {
+  const auto& checkpoint = job.spec.checkpoint;
+  if (checkpoint && checkpoint->volume && checkpoint->volume->claimName) return *checkpoint->volume->claimName;
+  return checkpoint_claim_name(job.metadata.name);
+}
+
+std::shared_ptr<const ClusterFacts> cluster_facts(const Reader& reader, TimePoint now) {
+  std::vector<api::GPUPool> pools;
+  for (const kube::Object& object : reader.list(resources::kGPUPools, "")) {
+    if (auto pool = api::parse_gpu_pool(object.json(), api::UnknownFields::Ignore)) pools.push_back(*std::move(pool));
+  }
+  std::vector<placement::NodeFacts> nodes;
+  for (const kube::Object& node : reader.list(core::kNodes, "")) nodes.push_back(placement::node_facts(node.json()));
+  std::vector<placement::PodFacts> pods;
+  for (const kube::Object& pod : reader.list(core::kPods, "")) pods.push_back(placement::pod_facts(pod.json()));
+
+  auto facts = std::make_shared<ClusterFacts>();
+  for (const kube::Object& object : reader.list(resources::kPlacementPolicies, "")) {
+    auto policy = api::parse_placement_policy(object.json(), api::UnknownFields::Ignore);
+    if (policy) facts->policies.push_back(*std::move(policy));
+  }
+  std::vector<api::TrainingJob> jobs;
+  for (const kube::Object& object : reader.list(resources::kTrainingJobs, "")) jobs.push_back(typed(object).job);
+  facts->inventory = placement::inventory_of(pools, nodes, pods, now);
+  facts->ledger = placement::ledger_of(jobs);
+  return facts;
+}
+
+std::optional<Observed> observe(const Reader& reader, std::shared_ptr<const ClusterFacts> cluster,
+                                const kube::ObjectKey& key, TimePoint now) {
+  Observed seen;
+  seen.now = now;
+  seen.cluster = std::move(cluster);
+  seen.stored = reader.get(resources::kTrainingJobs, key);
+  if (!seen.stored) return std::nullopt;
+  TypedJob read = typed(seen.stored);
+  seen.job = std::move(read.job);
+  seen.unreadable = std::move(read.unreadable);
+  const std::string& uid = seen.stored.uid();
+  seen.jobs = owned(reader, core::kJobs, key.ns, uid);
+  seen.configs = owned(reader, core::kConfigMaps, key.ns, uid);
+  seen.pods = pods_of(reader, key.ns, uid);
+  seen.service = reader.get(core::kServices, {key.ns, service_name(key.name)});
+  read_claim(reader, seen);
+  read_nodes(reader, seen);
+  return seen;
+}
+
+}  // namespace loadline::controller
