@@ -11,8 +11,6 @@
 #include "kube/cpprest_transport.h"
 
 #include <cpprest/http_client.h>
-#include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <pplx/threadpool.h>
 #include <spdlog/spdlog.h>
@@ -26,6 +24,7 @@
 #include "kube/files.h"
 #include "kube/line_queue.h"
 #include "kube/proxy.h"
+#include "kube/tls.h"
 
 namespace loadline::kube {
 namespace {
@@ -133,63 +132,6 @@ class PushBuffer final : public concurrency::streams::details::streambuf_state_m
 
   Consume consume_;
 };
-
-// The certificates of one moment. Replaced as a whole when a file or the plugin gives others.
-struct TlsMaterial {
-  std::string ca_pem;
-  ClientIdentity identity;
-  bool operator==(const TlsMaterial&) const = default;
-};
-
-struct FreeOpenSsl {
-  void operator()(BIO* p) const { BIO_free(p); }
-  void operator()(X509* p) const { X509_free(p); }
-  void operator()(X509_STORE* p) const { X509_STORE_free(p); }
-  void operator()(EVP_PKEY* p) const { EVP_PKEY_free(p); }
-};
-template <class T>
-using OpenSsl = std::unique_ptr<T, FreeOpenSsl>;
-
-OpenSsl<BIO> reader(const std::string& pem) {
-  return OpenSsl<BIO>(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-}
-
-// A store of the CAs in `pem` and no others; null when it holds none.
-OpenSsl<X509_STORE> ca_store(const std::string& pem) {
-  OpenSsl<X509_STORE> store(X509_STORE_new());
-  const OpenSsl<BIO> text = reader(pem);
-  int count = 0;
-  while (OpenSsl<X509> certificate{PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr)}) {
-    if (X509_STORE_add_cert(store.get(), certificate.get()) == 1) ++count;
-  }
-  ERR_clear_error();
-  return count > 0 ? std::move(store) : nullptr;
-}
-
-bool use_identity(SSL_CTX* context, const ClientIdentity& identity) {
-  const OpenSsl<BIO> chain = reader(identity.certificate_pem);
-  const OpenSsl<X509> leaf(PEM_read_bio_X509(chain.get(), nullptr, nullptr, nullptr));
-  const OpenSsl<BIO> key_text = reader(identity.key_pem);
-  const OpenSsl<EVP_PKEY> key(PEM_read_bio_PrivateKey(key_text.get(), nullptr, nullptr, nullptr));
-  bool good = leaf && key && SSL_CTX_use_certificate(context, leaf.get()) == 1 &&
-              SSL_CTX_use_PrivateKey(context, key.get()) == 1 && SSL_CTX_check_private_key(context) == 1;
-  while (good) {
-    X509* next = PEM_read_bio_X509(chain.get(), nullptr, nullptr, nullptr);
-    if (next == nullptr) break;
-    good = SSL_CTX_add_extra_chain_cert(context, next) == 1;  // takes ownership
-  }
-  ERR_clear_error();
-  return good;
-}
-
-// Applies `material` to a new connection's context.
-bool set_up_tls(SSL_CTX* context, const TlsMaterial& material) {
-  // The library has added the system's CAs by now; this store replaces them.
-  OpenSsl<X509_STORE> store = ca_store(material.ca_pem);
-  SSL_CTX_set_cert_store(context, store ? store.release() : X509_STORE_new());
-  if (SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1) return false;
-  return material.identity.key_pem.empty() || use_identity(context, material.identity);
-}
 
 std::string what(const std::exception_ptr& failure) {
   try {
@@ -308,7 +250,7 @@ class CpprestTransport final : public Transport {
     try {
       const Result<Credentials> who = config_.auth->credentials();
       const TlsMaterial material{config_.ca_pem, who ? who->identity : ClientIdentity{}};
-      if (config_.server.starts_with("https:") && !config_.insecure && !ca_store(material.ca_pem)) {
+      if (config_.server.starts_with("https:") && !config_.insecure && !holds_ca(material.ca_pem)) {
         return Error::make(Error::Code::Invalid, config_.server + ": no usable CA certificate is configured for it");
       }
       const std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
@@ -345,7 +287,7 @@ class CpprestTransport final : public Transport {
     if (!config_.ca_file.empty() && now >= read_ca_again_) {
       read_ca_again_ = now + kCaLifetime;
       const Result<std::string> pem = read_file(config_.ca_file);
-      if (pem && ca_store(*pem)) config_.ca_pem = *pem;
+      if (pem && holds_ca(*pem)) config_.ca_pem = *pem;
     }
     return {config_.ca_pem, identity};
   }
