@@ -23,11 +23,17 @@ void append(std::vector<FieldError>& errors, std::vector<FieldError> more) {
 }
 
 std::vector<FieldError> job_errors(const json& object) {
-  const auto job = api::parse_training_job(object, api::UnknownFields::Ignore);
-  if (!job) return job.error().fields;
-  std::vector<FieldError> errors = spec_errors(*job);
-  if (const auto workload = estimator::workload_from(job->spec); !workload) append(errors, workload.error().fields);
-  append(errors, template_errors(job->spec.podTemplate));
+  std::vector<FieldError> errors;
+  if (const auto job = api::parse_training_job(object, api::UnknownFields::Ignore); !job) {
+    errors = job.error().fields;
+  } else {
+    errors = spec_errors(*job);
+    if (const auto workload = estimator::workload_from(job->spec); !workload) append(errors, workload.error().fields);
+  }
+  // These read the raw object, so a mistyped field elsewhere does not hide what is wrong here.
+  if (const json* pod_template = kube::json_at(object, {"spec", "template"})) {
+    if (pod_template->is_object()) append(errors, template_errors(*pod_template));
+  }
   append(errors, unsupported_fields(api::TrainingJob::kKind, object));
   return errors;
 }
@@ -49,7 +55,11 @@ bool is_policy_matter(const std::vector<FieldError>& refusals) {
 }
 
 /// Sizes and plans; refuses only when the request changes what decides it.
-void judge_plan(const api::TrainingJob& job, const Snapshot& snapshot, bool may_refuse, Verdict& verdict) {
+void judge_plan(const Request& review, const Snapshot& snapshot, bool may_refuse, Verdict& verdict) {
+  const auto parsed = api::parse_training_job(*review.object, api::UnknownFields::Ignore);
+  if (!parsed || !spec_errors(*parsed).empty()) return;
+  api::TrainingJob job = *parsed;
+  if (job.metadata.namespaceName.empty()) job.metadata.namespaceName = review.namespaceName;
   const auto workload = estimator::workload_from(job.spec);
   if (!workload) return;
   if (!snapshot.complete || snapshot.inventory.pools.empty()) {
@@ -64,7 +74,10 @@ void judge_plan(const api::TrainingJob& job, const Snapshot& snapshot, bool may_
       placement::plan(request, snapshot.inventory, snapshot.policies, snapshot.ledger, snapshot.now);
   std::vector<FieldError> refusals = placement::refusals(request, plan);
   if (refusals.empty()) {
+    // A job that is refused for something else will not run anywhere: where it would is not said.
+    if (!verdict.allowed()) return;
     verdict.warnings = placement::apply_warnings(request, plan);
+    for (std::string& note : template_notes(job.spec.podTemplate)) verdict.warnings.push_back(std::move(note));
   } else if (!may_refuse) {
     for (const FieldError& refusal : refusals) verdict.warnings.push_back("cannot run as it is: " + to_string(refusal));
   } else {
@@ -91,31 +104,20 @@ std::vector<FieldError> errors_brought_in(const json& fresh, const json* old,
 }
 
 Verdict validate_job(const Request& request, const Snapshot& snapshot) {
-  Verdict verdict;
   const json& object = *request.object;
   const json& spec = kube::object_at(object, {"spec"});
-  const bool update = request.operation == Operation::Update;
-  if (update) {
-    const json& old_spec = kube::object_at(*request.old_object, {"spec"});
-    if (old_spec == spec) return verdict;
-    verdict.causes = immutability_errors(old_spec, spec);
-  }
+  const json* old_spec = request.old_object != nullptr ? &kube::object_at(*request.old_object, {"spec"}) : nullptr;
+  if (old_spec != nullptr && *old_spec == spec) return {};
+  Verdict verdict;
+  if (old_spec != nullptr) verdict.causes = immutability_errors(*old_spec, spec);
+  const bool rewrites = !verdict.causes.empty();
   // What is going away needs no plan, but must not be rewritten on its way either.
   if (!request.deleting()) append(verdict.causes, errors_brought_in(object, request.old_object, job_errors));
   if (!verdict.causes.empty()) verdict.kind = Verdict::Kind::Invalid;
-  if (request.deleting()) return verdict;
+  if (request.deleting() || rewrites) return verdict;
 
-  const bool changed = !update || plan_changes(kube::object_at(*request.old_object, {"spec"}), spec);
-  const bool resumed = update && resumes(kube::object_at(*request.old_object, {"spec"}), spec);
-  const auto job = api::parse_training_job(object, api::UnknownFields::Ignore);
-  if (job && (changed || resumed)) {
-    api::TrainingJob placed = *job;
-    if (placed.metadata.namespaceName.empty()) placed.metadata.namespaceName = request.namespaceName;
-    judge_plan(placed, snapshot, changed, verdict);
-    if (!update) {
-      for (std::string& note : template_notes(job->spec.podTemplate)) verdict.warnings.push_back(std::move(note));
-    }
-  }
+  const bool changes = old_spec == nullptr || plan_changes(*old_spec, spec);
+  if (changes || resumes(*old_spec, spec)) judge_plan(request, snapshot, changes, verdict);
   return verdict;
 }
 

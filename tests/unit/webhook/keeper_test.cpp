@@ -34,6 +34,12 @@ class PretendedServer {
     object["metadata"]["resourceVersion"] = std::to_string(++version_);
     objects[path] = std::move(object);
   }
+  /// As if another replica had written it.
+  void put_secret(const Certificates& certificates) {
+    json secret = to_secret_data(certificates);
+    secret["metadata"] = {{"name", "tls"}, {"namespace", "sys"}};
+    put(kSecret, std::move(secret));
+  }
   std::string trusted(const std::string& plural) const {
     const json& config = objects.at(kRegistrations + plural + "/loadline")["webhooks"][0]["clientConfig"];
     return config.contains("caBundle") ? base64_decode(config["caBundle"].get<std::string>()).value() : "";
@@ -125,8 +131,7 @@ TEST_F(KeeperTest, OfTwoReplicasThatRaceTheStoredPairWins) {
   bool raced = false;
   server.before_create = [&] {
     if (std::exchange(raced, true)) return;
-    server.put(PretendedServer::kSecret,
-               to_secret_data(renew(std::nullopt, Renewal::Authority, server_names("svc", "sys", ""), now).value()));
+    server.put_secret(renew(std::nullopt, Renewal::Authority, server_names("svc", "sys", ""), now).value());
   };
   ASSERT_TRUE(first.keeper.round().ok());
   ASSERT_TRUE(second.keeper.round().ok());
@@ -137,16 +142,14 @@ TEST_F(KeeperTest, OfTwoReplicasThatRaceTheStoredPairWins) {
 
 TEST_F(KeeperTest, ADeadStoredCertificateIsReplacedAtBoot) {
   const TimePoint long_ago = now - 24h * 800;
-  server.put(PretendedServer::kSecret,
-             to_secret_data(renew(std::nullopt, Renewal::Authority, server_names("svc", "sys", ""), long_ago).value()));
+  server.put_secret(renew(std::nullopt, Renewal::Authority, server_names("svc", "sys", ""), long_ago).value());
   Replica replica(*this);
   ASSERT_TRUE(replica.keeper.round().ok());
   EXPECT_TRUE(serve::verify_chain(stored().leaf, server.trusted("validatingwebhookconfigurations"), now).ok());
 }
 
 TEST_F(KeeperTest, AWrongNameInTheStoredCertificateIsReplacedAtBoot) {
-  server.put(PretendedServer::kSecret,
-             to_secret_data(renew(std::nullopt, Renewal::Authority, server_names("other", "sys", ""), now).value()));
+  server.put_secret(renew(std::nullopt, Renewal::Authority, server_names("other", "sys", ""), now).value());
   Replica replica(*this);
   ASSERT_TRUE(replica.keeper.round().ok());
   EXPECT_TRUE(

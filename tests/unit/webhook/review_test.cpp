@@ -124,9 +124,9 @@ TEST(Immutability, UnsetToDefaultIsNoChange) {
 
 TEST(Immutability, AddingRemovingAndChangingAreAllRefusedWhileTheJobMayRun) {
   json with = good_job();
-  with["spec"]["placement"] = {{"policy", "a"}};
+  with["spec"]["placement"] = {{"capacityType", "on-demand"}};
   json other = good_job();
-  other["spec"]["placement"] = {{"policy", "b"}};
+  other["spec"]["placement"] = {{"capacityType", "any"}};
   const std::vector<std::string> refused{"spec.placement"};
   EXPECT_EQ(fields(judge(with, good_job())), refused);
   EXPECT_EQ(fields(judge(good_job(), with)), refused);
