@@ -238,11 +238,16 @@ def _start_keeper(cluster: Cluster, owner_pid: int) -> None:
 
 
 def keep(folder: pathlib.Path, owner_pid: int, owner_started: int) -> None:
-    """The keeper's whole life: waits for the owner to end, then ends the cluster and keeps its logs."""
+    """The keeper's whole life: waits for the owner to end, then ends the cluster and keeps its logs. A folder that
+    vanishes under a running cluster (`rm -rf build`) ends it too; `down` ends the keeper before it removes anything."""
     owner = processes.Process("owner", owner_pid, owner_started)
+    cluster = state.load(folder)
     while owner.alive():
         time.sleep(0.5)
-        if not state.exists(folder):
+        try:
+            cluster = state.load(folder)
+        except ClusterError:
+            _end_processes(cluster)
             return
     down(folder, keep_logs=True)
 
@@ -267,14 +272,17 @@ def kill(cluster: Cluster, name: str) -> None:
 def down(folder: pathlib.Path, keep_logs: bool = False) -> None:
     """Ends every program in order and removes what `up` made. Safe to call on a half-started or half-ended cluster."""
     folder = folder.resolve()
-    cluster = state.load(folder)
+    _end_processes(state.load(folder))
+    _remove_files(folder, keep_logs)
+
+
+def _end_processes(cluster: Cluster) -> None:
     known = {process.name: process for process in cluster.processes if process.pid != os.getpid()}
     ordered = [name for name in reversed(list(known)) if name not in _END_ORDER]
     ordered += [name for name in _END_ORDER if name in known]
     stubborn = [name for name in ordered if not known[name].stop()]
     for name in stubborn:
         print(f"{name} did not end within 10 s of SIGTERM and was killed", file=sys.stderr)
-    _remove_files(folder, keep_logs)
 
 
 def _remove_files(folder: pathlib.Path, keep_logs: bool) -> None:
