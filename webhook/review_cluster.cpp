@@ -109,8 +109,11 @@ Verdict verdict_of(std::vector<FieldError> errors) {
   return verdict;
 }
 
+/// One line for all of them: it is the same news.
 void note_unsupported(std::string_view kind, const json& object, std::vector<std::string>& warnings) {
-  for (const FieldError& field : unsupported_fields(kind, object)) warnings.push_back(field.detail);
+  std::vector<std::string> names;
+  for (const FieldError& field : unsupported_fields(kind, object)) names.push_back(field.field);
+  if (!names.empty()) warnings.push_back("kept, but not used yet: " + join(names, ", "));
 }
 
 }  // namespace
