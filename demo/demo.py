@@ -3,6 +3,7 @@
 through a reclaimed node to the end. `make demo` builds what it needs and runs it."""
 
 import argparse
+import json
 import pathlib
 import sys
 import tempfile
@@ -34,20 +35,20 @@ class Demo:
 
     # --- small helpers ---
 
-    def _example(self, name: str, **changes: Any) -> tuple[str, str]:
+    def _example(self, name: str, rename: str = "", placement: dict[str, Any] | None = None) -> tuple[str, str]:
         """An example's job as a file for this cluster, and its name. What is changed is said."""
         documents = list(yaml.safe_load_all((ROOT / "examples" / name).read_text()))
         job = next(document for document in documents if document["kind"] == "TrainingJob")
         job["metadata"]["namespace"] = NAMESPACE
         metadata = job["spec"]["template"].setdefault("metadata", {})
         metadata.setdefault("annotations", {}).update(PLAYED)
-        if "name" in changes:
-            job["metadata"]["name"] = changes["name"]
-        for section in ("placement",):
-            job["spec"].setdefault(section, {}).update(changes.get(section, {}))
+        job["metadata"]["name"] = rename or job["metadata"]["name"]
+        if placement is not None:
+            job["spec"]["placement"] = placement
         path = self._scratch / f"{job['metadata']['name']}.yaml"
         path.write_text(yaml.safe_dump(job, sort_keys=False))
-        self._narrator.say(f"{path.name} is examples/{name}, with annotations that tell these nodes how long to play it")
+        changed = "" if placement is None else f", placement {json.dumps(placement)}"
+        self._narrator.say(f"{path.name} is examples/{name}{changed}, annotated with how long these nodes play it")
         return str(path), job["metadata"]["name"]
 
     def _job(self, name: str) -> dict[str, Any]:
@@ -98,7 +99,7 @@ class Demo:
 
     def refuse(self) -> None:
         self._narrator.step("a job that can fit nowhere is refused, with the sum and with what would fit")
-        path, name = self._example("jobs/llama-70b-full-on-l4.yaml")
+        path, name = self._example("jobs/llama-70b-full-on-l4.yaml", placement={})
         said = self._stage.kubectl("apply", "-f", path, fails=True)
         require("spec.gpus" in said and "GiB per GPU" in said, "field and sum")
         require("Would fit" in said, "what would fit")
@@ -171,7 +172,7 @@ class Demo:
     def policy(self) -> None:
         self._narrator.step("a policy denies pools: the job goes elsewhere with the reason, or is refused")
         self._stage.kubectl("apply", "-f", "-", text=POLICY)
-        path, name = self._example("jobs/llama-8b-full-sft.yaml", name="only-h100", placement={"pools": ["gke-h100"]})
+        path, name = self._example("jobs/llama-8b-full-sft.yaml", "only-h100", {"pools": ["gke-h100"]})
 
         def refused() -> str | None:
             # The webhook sees the policy when its watch has brought it.
@@ -182,7 +183,7 @@ class Demo:
         said = self._stage.kubectl("apply", "-f", path, fails=True)
         require("team-nlp" in said and "gke-h100" in said, "policy and pool in the refusal")
 
-        path, name = self._example("jobs/llama-8b-full-sft.yaml", name="anywhere-allowed")
+        path, name = self._example("jobs/llama-8b-full-sft.yaml", "anywhere-allowed")
         said = self._stage.kubectl("apply", "-f", path)
         self._wait_running(name, 1)
         explanation = "\n".join(self._status(name)["placement"]["explanation"])
@@ -207,7 +208,7 @@ class Demo:
         require("GiB per GPU" in said and "Peak" in said, "the sum")
 
 
-STEPS = 11
+STEPS = 12
 
 
 def play(stage: Stage, narrator: Narrator, scratch: pathlib.Path) -> None:

@@ -14,6 +14,10 @@ from typing import Any
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOOL = ROOT / "tests" / "cluster" / "loadline-cluster"
 
+sys.path.insert(0, str(TOOL.parent))
+
+from clusterlib import processes  # noqa: E402  (the path above comes first)
+
 
 class NotShown(Exception):
     """Something that the demonstration promises did not happen."""
@@ -78,12 +82,7 @@ class Stage:
 
     def left_running(self) -> list[str]:
         """Programs of this cluster that still run; for after the end."""
-        return [
-            process["name"]
-            for process in self._processes
-            if pathlib.Path(f"/proc/{process['pid']}/stat").exists()
-            and f" {process['started']} " in pathlib.Path(f"/proc/{process['pid']}/stat").read_text()
-        ]
+        return [process["name"] for process in self._processes if processes.Process(**process).alive()]
 
     def tool(self, command: str, *arguments: str) -> None:
         """A command of tests/cluster/loadline-cluster on this cluster."""
