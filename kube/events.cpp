@@ -35,7 +35,7 @@ struct SeriesKey {
   std::string reason;
   std::string action;
   std::string note;
-  auto operator<=>(const SeriesKey&) const = default;
+  auto operator<=>(const SeriesKey&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 sees a 0 in it
 };
 
 struct Series {
