@@ -30,6 +30,10 @@ std::string of_all(std::size_t part, std::size_t all, const char* what) {
   return std::to_string(part) + " of " + std::to_string(all) + " pods " + what;
 }
 
+std::string whole_gang(std::size_t pods) {
+  return pods == 1 ? "its one pod runs" : "all " + std::to_string(pods) + " pods run";
+}
+
 /// A host limit that was passed is passed again; only the user can raise it.
 std::string host_memory_advice(const Draft& draft, const std::string& detail) {
   const auto limit = trainer_memory_limit(draft.spec.podTemplate);
@@ -118,13 +122,11 @@ void show_running(Draft& draft, api::AttemptStatus& attempt, std::size_t running
   if (!attempt.runningTime) {
     attempt.runningTime = draft.now_text();
     draft.tell(EventType::Normal, attempt.number == 1 ? "Running" : "Resumed", "Run",
-               "attempt " + std::to_string(attempt.number) + ": all " + std::to_string(running) + " pods run on " +
-                   attempt.pool);
+               "attempt " + std::to_string(attempt.number) + ": " + whole_gang(running) + " on " + attempt.pool);
   }
   draft.status.phase = "Running";
   draft.set_true(api::condition::kRunning, "GangRunning",
-                 "attempt " + std::to_string(attempt.number) + " runs on " + attempt.pool + ": all " +
-                     std::to_string(running) + " pods");
+                 "attempt " + std::to_string(attempt.number) + ": " + whole_gang(running) + " on " + attempt.pool);
 }
 
 void follow_live(Draft& draft, api::AttemptStatus& attempt, const std::vector<Member>& gang, const JobView& job) {

@@ -95,9 +95,10 @@ std::optional<Refusal> excluded_by_policy(const Request& request, const Effectiv
   if (!is_spot(pool)) return std::nullopt;
   if (!policy.spot.allow) return Refusal{Reason::SpotNotAllowed, "by " + policy.called() + ": no spot"};
   if (policy.spot.require_checkpoint && !request.job.spec.checkpoint) {
-    return Refusal{Reason::SpotNotAllowed,
-                   "spot can be taken away and the job keeps no checkpoint; add spec.checkpoint (" + policy.called() +
-                       " requires it)"};
+    return Refusal{
+        Reason::SpotNotAllowed,
+        "spot can be taken away and the job keeps no checkpoint; add spec.checkpoint (" +
+            (policy.name.empty() ? "required unless a policy says otherwise" : policy.called() + " requires it") + ")"};
   }
   return std::nullopt;
 }

@@ -15,7 +15,8 @@ namespace {
 constexpr std::size_t kOptions = 10;
 constexpr std::size_t kDetailBytes = 400;
 
-double rounded(double value, double step) { return std::isfinite(value) ? std::round(value / step) * step : 0; }
+// Dividing by the scale, not multiplying by a fraction: 13.29 stays 13.29 and does not become 13.290000000000001.
+double rounded(double value, double parts) { return std::isfinite(value) ? std::round(value * parts) / parts : 0; }
 
 std::int64_t mib_up(std::int64_t bytes) { return ceil_div(std::max<std::int64_t>(0, bytes), kMiB); }
 
@@ -75,8 +76,8 @@ api::PlacementOption option(const Candidate& candidate) {
   if (candidate.outlook && candidate.verdict != Verdict::Refused) {
     const Outlook& outlook = *candidate.outlook;
     if (outlook.cost) out.expectedCost = money_number(*outlook.cost);
-    if (outlook.hours) out.expectedHours = rounded(*outlook.hours, 0.01);
-    if (outlook.interruptions) out.expectedInterruptions = rounded(*outlook.interruptions, 0.1);
+    if (outlook.hours) out.expectedHours = rounded(*outlook.hours, 100);
+    if (outlook.interruptions) out.expectedInterruptions = rounded(*outlook.interruptions, 10);
   }
   return out;
 }
@@ -159,8 +160,8 @@ api::PlacementStatus placement_status(const Request& request, const Plan& plan) 
   if (best->price_per_hour) status.pricePerHour = money_number(*best->price_per_hour);
   if (best->outlook) {
     if (best->outlook->cost) status.expectedCost = money_number(*best->outlook->cost);
-    if (best->outlook->hours) status.expectedHours = rounded(*best->outlook->hours, 0.01);
-    if (best->outlook->interruptions) status.expectedInterruptions = rounded(*best->outlook->interruptions, 0.1);
+    if (best->outlook->hours) status.expectedHours = rounded(*best->outlook->hours, 100);
+    if (best->outlook->interruptions) status.expectedInterruptions = rounded(*best->outlook->interruptions, 10);
   }
   return status;
 }
