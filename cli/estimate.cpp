@@ -68,10 +68,10 @@ Answer answer_on(const Question& question, const Gpu& gpu) {
   Answer answer{.gpu = &gpu, .usable_bytes = usable_bytes(gpu), .sized = {}, .fits = false};
   const Capacity capacity = capacity_of(question, answer.usable_bytes);
   for (const std::int64_t count : question.counts) {
-    auto sized = estimator::best_layout(question.workload, count, question.constraints, capacity);
+    const auto sized = estimator::best_layout(question.workload, count, question.constraints, capacity);
     if (!sized) continue;
     answer.fits = sized->estimate.peak_bytes <= capacity.usable_bytes;
-    answer.sized = std::move(sized);
+    answer.sized = sized;
     if (answer.fits) break;
   }
   return answer;

@@ -54,8 +54,8 @@ TEST_P(Example, IsPlannedOnTheExamplePoolsAndPolicies) {
   loadline::testing::expect_golden("plan-" + GetParam() + ".txt", outcome.text);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Example, ::testing::ValuesIn(jobs()), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(All, Example, ::testing::ValuesIn(jobs()), [](const auto& example) {
+  std::string name = example.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });
