@@ -12,7 +12,7 @@
 namespace loadline::testing {
 
 inline void expect_golden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(LOADLINE_SOURCE_DIR) + "/tests/unit/cli/golden/" + name;
+  const std::string path = std::string(LOADLINE_SOURCE_DIR) + "/tests/data/golden/cli/" + name;
   if (std::getenv("LOADLINE_UPDATE_GOLDEN") != nullptr) {
     std::ofstream(path, std::ios::binary) << text;
     return;
