@@ -11,8 +11,8 @@ namespace {
 
 TEST(BoundedExecutor, RunsWhatItTakes) {
   std::atomic<int> ran{0};
-  BoundedExecutor executor(2, 100);
   std::promise<void> done;
+  BoundedExecutor executor(2, 100);
   for (int i = 0; i < 50; ++i) {
     ASSERT_TRUE(executor.try_run([&] {
       if (++ran == 50) done.set_value();
@@ -22,9 +22,9 @@ TEST(BoundedExecutor, RunsWhatItTakes) {
 }
 
 TEST(BoundedExecutor, RefusesWhenAllThreadsAreBusyAndTheQueueIsFull) {
-  BoundedExecutor executor(1, 1);
   std::promise<void> started;
   std::promise<void> release;
+  BoundedExecutor executor(1, 1);
   ASSERT_TRUE(executor.try_run([&] {
     started.set_value();
     release.get_future().wait();
@@ -36,8 +36,8 @@ TEST(BoundedExecutor, RefusesWhenAllThreadsAreBusyAndTheQueueIsFull) {
 }
 
 TEST(BoundedExecutor, ATaskThatThrowsDoesNotEndItsThread) {
-  BoundedExecutor executor(1, 4);
   std::promise<void> done;
+  BoundedExecutor executor(1, 4);
   ASSERT_TRUE(executor.try_run([] { throw std::runtime_error("on purpose"); }));
   ASSERT_TRUE(executor.try_run([] { throw 42; }));
   ASSERT_TRUE(executor.try_run([&] { done.set_value(); }));
