@@ -1,5 +1,6 @@
 // Reading a Hugging Face config.json. The families' traits are data/families.yaml; here is
 // only where each number is found, since the same size goes by several names.
+#include <cmath>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 
@@ -23,8 +24,7 @@ class ConfigReader {
     for (const char* key : keys) {
       const auto it = config_.find(key);
       if (it == config_.end() || it->is_null()) continue;
-      if (it->is_number_integer() && it->is_number_unsigned()) return clamp(it->get<std::uint64_t>());
-      if (it->is_number_float() && it->get<double>() >= 0) return sat_from_double(it->get<double>());
+      if (const auto size = whole_number(*it)) return size;
       refuse(key, it->dump(), "must be a whole number");
       return std::nullopt;
     }
@@ -48,6 +48,16 @@ class ConfigReader {
   std::vector<FieldError>& errors() { return errors_; }
 
  private:
+  /// JSON parsed from text holds 4096 as unsigned; a config built in code or read from YAML may hold it as signed, and
+  /// Python writes 4096.0. All three mean the same.
+  static std::optional<std::int64_t> whole_number(const nlohmann::json& value) {
+    if (value.is_number_unsigned()) return clamp(value.get<std::uint64_t>());
+    if (value.is_number_integer() && value.get<std::int64_t>() >= 0) return clamp(value.get<std::uint64_t>());
+    if (!value.is_number_float()) return std::nullopt;
+    const auto size = value.get<double>();
+    if (size < 0 || std::trunc(size) != size) return std::nullopt;
+    return sat_from_double(size);
+  }
   static std::int64_t clamp(std::uint64_t v) {
     return v > static_cast<std::uint64_t>(kSaturated) ? kSaturated : static_cast<std::int64_t>(v);
   }

@@ -191,6 +191,30 @@ TEST(HuggingFaceConfig, ReportsEveryMissingAndBadSizeAtOnce) {
                                                       at + "num_attention_heads"));
 }
 
+json llama_config(const json& hidden_size) {
+  return {{"model_type", "llama"},   {"hidden_size", hidden_size}, {"intermediate_size", 14336},
+          {"num_hidden_layers", 32}, {"num_attention_heads", 32},  {"num_key_value_heads", 8},
+          {"vocab_size", 128256}};
+}
+
+TEST(HuggingFaceConfig, TakesAWholeNumberInWhicheverJsonTypeItIsHeld) {
+  for (const json& held : {json(std::int64_t{4096}), json(std::uint64_t{4096}), json(4096.0)}) {
+    const auto model = model_from_hf_config(llama_config(held));
+    ASSERT_TRUE(model.ok()) << held.type_name() << " " << held;
+    EXPECT_EQ(model->hidden, 4096);
+  }
+}
+
+TEST(HuggingFaceConfig, RefusesANumberThatIsNegativeOrNotWhole) {
+  for (const json& held : {json(-4096), json(-4096.0), json(4096.5)}) {
+    const auto model = model_from_hf_config(llama_config(held));
+    ASSERT_FALSE(model.ok()) << held;
+    ASSERT_EQ(model.error().fields.size(), 1U) << held;
+    EXPECT_EQ(model.error().fields[0].field, "spec.model.huggingFaceConfig.hidden_size");
+    EXPECT_EQ(model.error().fields[0].detail, "must be a whole number");
+  }
+}
+
 TEST(Architecture, ByNumbersGivesTheSameModelAsThePreset) {
   api::ArchitectureSpec spec;
   spec.layers = 32;
