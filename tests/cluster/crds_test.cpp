@@ -78,7 +78,7 @@ TEST_F(Crds, TakeWhatIsRightAndRefuseTheRestInWords) {
   const auto training = [](const json& t) { return job({{"training", t}}); };
 
   const std::vector<Case> cases = {
-      {"", job({})},
+      {"", job(json::object())},
       {"", job({{"model", only_count}})},
       {"", job({{"model", only_config}})},
       {"exactly one", job({{"model", no_preset}})},
@@ -112,12 +112,12 @@ TEST_F(Crds, TakeWhatIsRightAndRefuseTheRestInWords) {
       {"need experts", shape({{"expertFfn", 3}})},
       {"spec.placement.pools", job({{"placement", {{"pools", {"a", "a"}}}}})},
       {"unknown field \"spec.nope\"", job({{"nope", 1}})},
-      {"", job({}, {{"name", std::string(48, 'a')}})},
-      {"", job({}, {{"generateName", "abc-"}})},
-      {"metadata.name must be", job({}, {{"name", std::string(49, 'a')}})},
-      {"metadata.name must be", job({}, {{"name", "a.b"}})},
-      {"metadata.name must be", job({}, {{"name", "1a"}})},
-      {"", pool({})},
+      {"", job(json::object(), {{"name", std::string(48, 'a')}})},
+      {"", job(json::object(), {{"generateName", "abc-"}})},
+      {"metadata.name must be", job(json::object(), {{"name", std::string(49, 'a')}})},
+      {"metadata.name must be", job(json::object(), {{"name", "a.b"}})},
+      {"metadata.name must be", job(json::object(), {{"name", "1a"}})},
+      {"", pool(json::object())},
       {"", pool({{"price", {{"owned", true}}}})},
       {"spec.nodeSelector", pool({{"nodeSelector", {{"a", nullptr}}}})},
       {"exactly one of perGPUHour and perNodeHour", pool({{"price", json::object()}})},
@@ -126,7 +126,7 @@ TEST_F(Crds, TakeWhatIsRightAndRefuseTheRestInWords) {
       {"must be greater than 0", pool({{"price", {{"perGPUHour", "0.00"}}}})},
       {"must be a decimal number", pool({{"price", {{"perGPUHour", "1,5"}}}})},
       {"minNodes must not be greater", pool({{"scaling", {{"minNodes", 3}, {"maxNodes", 1}}}})},
-      {"at most 63 characters", pool({}, std::string(64, 'p'))},
+      {"at most 63 characters", pool(json::object(), std::string(64, 'p'))},
       {"must be Equal or Exists", pool({{"tolerations", {{{"operator", "Is"}}}}})},
       {"", policy(json::object())},
       {"", policy({{"objective", {{"type", "Balanced"}, {"valuePerHour", "1"}}}})},
@@ -197,7 +197,7 @@ TEST_F(Crds, ExplainEveryFieldOfEveryKind) {
   }
   const CommandResult training = cluster_->kubectl({"explain", "trainingjob.spec.training"});
   ASSERT_TRUE(training.ok()) << training.error;
-  for (const char* word : {"sequenceLength", "microBatchSize", "ENUM:", "bf16-mixed", "-required-"}) {
+  for (const char* word : {"sequenceLength", "microBatchSize", "enum:", "bf16-mixed", "-required-"}) {
     EXPECT_NE((training.output + cluster_->kubectl({"explain", "trainingjob.spec"}).output).find(word),
               std::string::npos)
         << word;
