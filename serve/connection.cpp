@@ -39,6 +39,8 @@ class BodyShare {
  public:
   BodyShare(Core& core, std::uint64_t bytes) : core_(core), bytes_(bytes) {
     granted_ = core_.bodies_bytes.fetch_add(bytes_) + bytes_ <= core_.options.limits.all_bodies_bytes;
+    // A refused request lingers for a moment; it must not keep others out meanwhile.
+    if (!granted_) core_.bodies_bytes.fetch_sub(std::exchange(bytes_, 0));
   }
   ~BodyShare() { core_.bodies_bytes.fetch_sub(bytes_); }
   BodyShare(const BodyShare&) = delete;
