@@ -33,11 +33,13 @@ api::TrainingJob job_of(const char* preset) {
   return *api::parse_training_job(job_json(preset), api::UnknownFields::Reject);
 }
 
-/// `pools` pools of four nodes with eight GPUs each.
+constexpr std::int64_t kGpus = 64;
+
+/// `pools` pools of eight nodes with eight GPUs each.
 placement::Inventory inventory(int pools) {
   std::vector<placement::NodeFacts> nodes;
   for (int pool = 0; pool < pools; ++pool) {
-    for (int node = 0; node < 4; ++node) {
+    for (int node = 0; node < 8; ++node) {
       const std::string name = "pool-" + std::to_string(pool);
       nodes.push_back(placement::node_facts(
           {{"metadata",
@@ -62,6 +64,26 @@ void ParseJob(benchmark::State& state) {
 }
 BENCHMARK(ParseJob)->Unit(benchmark::kMicrosecond);
 
+void EstimateOneLayout(benchmark::State& state) {
+  const auto workload = estimator::workload_from(job_of("llama-3.1-70b").spec);
+  const estimator::Layout layout = estimator::sensible_layouts(*workload, kGpus, 8, {}).front();
+  for (auto _ : state) benchmark::DoNotOptimize(estimator::estimate(*workload, layout));
+}
+BENCHMARK(EstimateOneLayout)->Unit(benchmark::kMicrosecond);
+
+void EstimateAllLayouts(benchmark::State& state) {
+  const auto workload = estimator::workload_from(job_of("llama-3.1-70b").spec);
+  std::size_t layouts = 0;
+  for (auto _ : state) {
+    const auto all = estimator::sensible_layouts(*workload, kGpus, 8, {});
+    for (const estimator::Layout& layout : all) benchmark::DoNotOptimize(estimator::estimate(*workload, layout));
+    layouts = all.size();
+  }
+  state.counters["layouts"] = static_cast<double>(layouts);
+}
+BENCHMARK(EstimateAllLayouts)->Unit(benchmark::kMicrosecond);
+
+/// Until the first layout that fits.
 void SizeJob(benchmark::State& state) {
   const auto workload = estimator::workload_from(job_of("llama-3.1-70b").spec);
   const estimator::Capacity capacity{.usable_bytes = 78 * kGiB};
@@ -75,7 +97,8 @@ void MakeInventory(benchmark::State& state) {
 BENCHMARK(MakeInventory)->Arg(10)->Arg(200)->Unit(benchmark::kMillisecond);
 
 void PlanJob(benchmark::State& state) {
-  const api::TrainingJob job = job_of("llama-3.1-8b");
+  api::TrainingJob job = job_of("llama-3.1-70b");
+  job.spec.gpus.emplace().count = kGpus;
   const auto workload = estimator::workload_from(job.spec);
   const placement::Inventory pools = inventory(static_cast<int>(state.range(0)));
   const placement::Request request{job, *workload, {}, {}, {}, {}, {}, 0};
