@@ -98,6 +98,12 @@ std::string fill(std::string text, const std::map<std::string, std::string>& val
   return cut_utf8(text, kDetailBytes);
 }
 
+/// The pod and, as far as it is known, its node.
+std::string member_words(const Evidence& e) {
+  if (e.pod.empty()) return "a pod";
+  return "pod " + e.pod + (e.node.empty() ? "" : " on " + e.node);
+}
+
 Ending ending_of(const EndingRow& row, const Evidence& e) {
   const auto known = [](const std::string& text, const char* otherwise) { return text.empty() ? otherwise : text; };
   const std::string reason = !e.pod_reason.empty() ? e.pod_reason : e.waiting_reason;
@@ -109,6 +115,7 @@ Ending ending_of(const EndingRow& row, const Evidence& e) {
   ending.settle = row.settle;
   ending.detail = fill(row.words, {{"pod", known(e.pod, "?")},
                                    {"node", known(e.node, "(unknown)")},
+                                   {"member", member_words(e)},
                                    {"signal", known(e.node_signal, "no sign of life")},
                                    {"reason", known(reason, "no reason given")},
                                    {"exit", e.exit_code ? std::to_string(*e.exit_code) : "unknown"},

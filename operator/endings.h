@@ -26,7 +26,7 @@ struct Evidence {
   std::optional<std::int64_t> exit_code;
   std::string message;  ///< of whatever has one
   std::string log_tail;
-  std::string job_reason;  ///< of the Job's Failed condition; the same for all pods
+  std::string job_reason;  ///< of the Job's Failed condition, for the pod that it names
   std::string capacity;    ///< of the attempt's pool: spot, on-demand, reserved
   bool terminal = true;    ///< the pod has ended for good
 };

@@ -95,6 +95,31 @@ Evidence evidence_of(const Member& member) {
   return e;
 }
 
+/// The pod in the Job controller's "Pod NAMESPACE/NAME has condition ..."; empty when it is worded otherwise.
+std::string pod_named_in(const std::string& message) {
+  for (const char* lead : {"Pod ", "pod "}) {
+    const std::size_t at = message.find(lead);
+    if (at == std::string::npos) continue;
+    const std::size_t begin = at + std::string_view(lead).size();
+    const std::size_t end = std::min(message.find(' ', begin), message.size());
+    const std::size_t slash = message.find('/', begin);
+    if (slash < end) return message.substr(slash + 1, end - slash - 1);
+  }
+  return "";
+}
+
+/// The Job's own word is evidence of the pod that it names. That pod may be gone already, and its node with it.
+void add_job_word(std::vector<Evidence>& out, const JobView& job) {
+  const std::string name = pod_named_in(job.message);
+  auto about = std::find_if(out.begin(), out.end(), [&](const Evidence& e) { return !name.empty() && e.pod == name; });
+  if (about == out.end()) {
+    about = out.emplace(out.end());
+    about->pod = name;
+    about->message = name.empty() ? job.message : "it was gone before it could be asked why";
+  }
+  about->job_reason = job.reason;
+}
+
 }  // namespace
 
 NodeView view_node(const kube::Object& node, const placement::PoolNode* in_pool, TimePoint now) {
@@ -167,12 +192,9 @@ JobView view_job(const Observed& seen, std::int64_t number) {
 std::vector<Evidence> evidence(const std::vector<Member>& gang, const JobView& job, const std::string& capacity) {
   std::vector<Evidence> out;
   for (const Member& member : gang) out.push_back(evidence_of(member));
+  if (!job.reason.empty()) add_job_word(out, job);
   if (out.empty()) out.emplace_back();
-  for (Evidence& e : out) {
-    e.capacity = capacity;
-    e.job_reason = job.reason;
-    if (e.message.empty()) e.message = job.message;
-  }
+  for (Evidence& e : out) e.capacity = capacity;
   return out;
 }
 

@@ -53,7 +53,7 @@ struct JobView {
 };
 [[nodiscard]] JobView view_job(const Observed& seen, std::int64_t number);
 
-/// What each member says; one entry even for a gang without pods, so that the Job's own word counts.
+/// What each member says, and what the Job says of one, seen or not; one entry even when nobody says anything.
 [[nodiscard]] std::vector<Evidence> evidence(const std::vector<Member>& gang, const JobView& job,
                                              const std::string& capacity);
 

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <nlohmann/json.hpp>
+
+#include "operator/gang.h"
 
 namespace loadline::controller {
 namespace {
@@ -137,6 +140,48 @@ TEST(EndingTable, QuotesTheTellingLineOfALongLog) {
   EXPECT_EQ(
       classify({e})->detail,
       "GPU memory ran out in pod llama-a1-0-x: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB");
+}
+
+TEST(EndingTable, PutsTheJobControllersWordsIntoPlainOnes) {
+  struct Told {
+    const char* message;
+    const char* capacity;
+    const char* detail;
+  };
+  const char* raw = "Pod team/llama-a1-0-4m8st has condition DisruptionTarget matching FailJob rule at index 0";
+  const Told told[] = {
+      {raw, "spot", "pod llama-a1-0-4m8st was disrupted on spot capacity: it was gone before it could be asked why"},
+      {raw, "on-demand", "pod llama-a1-0-4m8st was disrupted: it was gone before it could be asked why"},
+      {"Container trainer for pod team/llama-a1-1-x failed with exit code 42 matching FailJob rule at index 0", "spot",
+       "pod llama-a1-1-x was disrupted on spot capacity: it was gone before it could be asked why"},
+      {"worded in another way", "spot", "a pod was disrupted on spot capacity: worded in another way"},
+      {"Pod ", "spot", "a pod was disrupted on spot capacity: Pod "},
+      {"Pod team/", "spot", "a pod was disrupted on spot capacity: Pod team/"},
+      {"", "spot", "a pod was disrupted on spot capacity: no message"},
+  };
+  JobView job;
+  job.reason = "PodFailurePolicy";
+  for (const Told& row : told) {
+    job.message = row.message;
+    const auto ending = classify(evidence({}, job, row.capacity));
+    ASSERT_TRUE(ending) << row.message;
+    EXPECT_EQ(ending->detail, row.detail);
+  }
+}
+
+TEST(EndingTable, NamesTheNodeOfTheDisruptedPodWhenThePodIsStillThere) {
+  Member bystander, disrupted;
+  bystander.pod = kube::Object(nlohmann::json{{"metadata", {{"name", "llama-a1-0-x"}}}});
+  bystander.node = "node-1";
+  disrupted.pod = kube::Object(nlohmann::json{{"metadata", {{"name", "llama-a1-1-y"}}}});
+  disrupted.node = "node-2";
+  JobView job;
+  job.reason = "PodFailurePolicy";
+  job.message = "Pod team/llama-a1-1-y has condition DisruptionTarget matching FailJob rule at index 0";
+  const auto ending = classify(evidence({bystander, disrupted}, job, "spot"));
+  ASSERT_TRUE(ending);
+  EXPECT_EQ(ending->node, "node-2");
+  EXPECT_EQ(ending->detail.find("pod llama-a1-1-y on node-2 was disrupted on spot capacity"), 0U) << ending->detail;
 }
 
 TEST(EndingTable, SaysNothingWithoutEvidence) { EXPECT_FALSE(classify({on("spot")})); }
