@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/names.h"
+#include "api/unsupported.h"
 #include "estimator/workload.h"
 #include "operator/render.h"
 #include "operator/rules.h"
@@ -45,10 +46,16 @@ void check_template(std::vector<FieldError>& errors, const nlohmann::json& pod_t
 }  // namespace
 
 std::vector<FieldError> spec_errors(const Observed& seen) {
-  if (!seen.unreadable.empty()) return seen.unreadable;
+  std::vector<FieldError> errors = api::unsupported_fields(api::TrainingJob::kKind, seen.stored.json());
+  const auto add = [&errors](const std::vector<FieldError>& more) {
+    errors.insert(errors.end(), more.begin(), more.end());
+  };
+  if (!seen.unreadable.empty()) {
+    add(seen.unreadable);
+    return errors;
+  }
   const api::TrainingJobSpec& spec = seen.job.spec;
-  std::vector<FieldError> errors;
-  if (auto workload = estimator::workload_from(spec); !workload) errors = workload.error().fields;
+  if (auto workload = estimator::workload_from(spec); !workload) add(workload.error().fields);
   check_template(errors, spec.podTemplate);
   if (spec.gpus) {
     check_least(errors, "spec.gpus.count", spec.gpus->count, 1);

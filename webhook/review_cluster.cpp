@@ -4,12 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "api/codec.h"
+#include "api/unsupported.h"
 #include "base/text.h"
 #include "estimator/gpu.h"
 #include "placement/inventory.h"
 #include "placement/policy.h"
 #include "webhook/kinds.h"
-#include "webhook/unsupported.h"
 
 namespace loadline::webhook {
 namespace {
@@ -112,7 +112,7 @@ Verdict verdict_of(std::vector<FieldError> errors) {
 /// One line for all of them: it is the same news.
 void note_unsupported(std::string_view kind, const json& object, std::vector<std::string>& warnings) {
   std::vector<std::string> names;
-  for (const FieldError& field : unsupported_fields(kind, object)) names.push_back(field.field);
+  for (const FieldError& field : api::unsupported_fields(kind, object)) names.push_back(field.field);
   if (!names.empty()) warnings.push_back("kept, but not used yet: " + join(names, ", "));
 }
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/codec.h"
+#include "api/unsupported.h"
 #include "estimator/advice.h"
 #include "estimator/explain.h"
 #include "estimator/workload.h"
@@ -11,7 +12,6 @@
 #include "placement/plan.h"
 #include "webhook/job_rules.h"
 #include "webhook/kinds.h"
-#include "webhook/unsupported.h"
 
 namespace loadline::webhook {
 namespace {
@@ -34,7 +34,7 @@ std::vector<FieldError> job_errors(const json& object) {
   if (const json* pod_template = kube::json_at(object, {"spec", "template"})) {
     if (pod_template->is_object()) append(errors, template_errors(*pod_template));
   }
-  append(errors, unsupported_fields(api::TrainingJob::kKind, object));
+  append(errors, api::unsupported_fields(api::TrainingJob::kKind, object));
   return errors;
 }
 

@@ -10,6 +10,7 @@ namespace loadline::controller {
 namespace {
 
 using std::chrono::seconds;
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 
@@ -527,12 +528,29 @@ TEST(Admission, ThatWasBypassedIsMadeUpFor) {
   EXPECT_THAT(world.told, Contains("Refused"));
 }
 
-TEST(Delegation, ToAnotherControllerMeansNoWrites) {
+TEST(Admission, RefusesWhatNothingActsOnEvenWhenTheWebhookDidNot) {
+  const std::vector<std::pair<json, std::string>> asked = {{{{"queueName", "gpu-queue"}}, "spec.queueName"},
+                                                           {{{"launcher", "mpi"}}, "spec.launcher"},
+                                                           {{{"launcher", "jax"}}, "spec.launcher"}};
+  for (const auto& [spec, field] : asked) {
+    json job = llama();
+    job["spec"].update(spec);
+    World world = two_pools_and_a_job(job);
+    world.settle();
+    EXPECT_EQ(world.phase(), "Invalid") << spec;
+    EXPECT_THAT(world.condition("Admitted").value("message", ""), HasSubstr("not supported yet: " + field));
+    EXPECT_TRUE(world.created.empty()) << spec;
+  }
+}
+
+TEST(Admission, SaysAllAtOnceEvenOfASpecThatCannotBeRead) {
   json job = llama();
-  job["spec"]["managedBy"] = "kueue.x-k8s.io/multikueue";
+  job["spec"]["queueName"] = "gpu-queue";
+  job["spec"]["gpus"]["count"] = "eight";
   World world = two_pools_and_a_job(job);
   world.settle();
-  EXPECT_EQ(world.writes, 0);
+  EXPECT_THAT(world.condition("Admitted").value("message", ""),
+              AllOf(HasSubstr("not supported yet: spec.queueName"), HasSubstr("spec.gpus.count")));
 }
 
 TEST(History, IsBoundedAndItsCountersAreNot) {

@@ -1,13 +1,13 @@
-#include "webhook/unsupported.h"
+#include "api/unsupported.h"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/text.h"
-#include "kube/json_read.h"
 
-namespace loadline::webhook {
+namespace loadline::api {
 namespace {
 
 using nlohmann::json;
@@ -19,7 +19,7 @@ struct Row {
   std::string_view instead;  ///< what to do
 };
 
-constexpr std::array<Row, 8> kRows{{
+constexpr std::array<Row, 9> kRows{{
     {"TrainingJob", "spec.queueName", "", "jobs wait in Loadline's own ledger; leave it out"},
     {"TrainingJob", "spec.launcher", "mpi", "use torchrun, deepspeed or none"},
     {"TrainingJob", "spec.launcher", "jax", "use torchrun, deepspeed or none"},
@@ -28,13 +28,17 @@ constexpr std::array<Row, 8> kRows{{
     {"GPUPool", "spec.storage.pricePerGiBMonth", "", "storage is not part of the cost"},
     {"GPUPool", "spec.storage.egressPricePerGiB", "", "traffic is not part of the cost"},
     {"GPUPool", "spec.topologyKeys", "", "a gang is kept in one zone at most"},
+    {"PlacementPolicy", "spec.avoidNode", "", "the next attempt stays off nodes that failed the last one"},
 }};
 
 const json* find(const json& object, std::string_view path) {
   const json* value = &object;
-  while (value != nullptr && !path.empty()) {
+  while (!path.empty()) {
     const std::size_t dot = std::min(path.find('.'), path.size());
-    value = kube::json_at(*value, {path.substr(0, dot)});
+    if (!value->is_object()) return nullptr;
+    const auto member = value->find(path.substr(0, dot));
+    if (member == value->end()) return nullptr;
+    value = &*member;
     path.remove_prefix(std::min(dot + 1, path.size()));
   }
   return value;
@@ -55,4 +59,4 @@ std::vector<FieldError> unsupported_fields(std::string_view kind, const json& ob
   return errors;
 }
 
-}  // namespace loadline::webhook
+}  // namespace loadline::api
