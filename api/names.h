@@ -14,6 +14,8 @@ inline constexpr const char* kJobUID = "loadline.dev/job-uid";
 inline constexpr const char* kAttempt = "loadline.dev/attempt";
 inline constexpr const char* kPool = "loadline.dev/pool";
 inline constexpr const char* kManagedBy = "app.kubernetes.io/managed-by";  ///< value "loadline"
+/// On a Namespace, with any value: neither the webhook nor the operator touches the jobs in it.
+inline constexpr const char* kIgnore = "loadline.dev/ignore";
 }  // namespace label
 
 namespace condition {

@@ -24,6 +24,7 @@ std::vector<Watched> watched() {
   return {{resources::kTrainingJobs, {}, ""},
           {resources::kGPUPools, {}, ""},
           {resources::kPlacementPolicies, {}, ""},
+          {core::kNamespaces, project_namespace, ""},
           {core::kNodes, project_node, ""},
           {core::kPods, project_pod, ""},
           {core::kJobs, project_job, ours},
@@ -124,7 +125,7 @@ kube::Freshness Caches::freshness(const kube::Resource& resource, const kube::Ob
 
 std::string Caches::facts_version() const {
   std::string version;
-  for (const char* plural : {"trainingjobs", "gpupools", "placementpolicies", "nodes", "pods"}) {
+  for (const char* plural : {"trainingjobs", "gpupools", "placementpolicies", "namespaces", "nodes", "pods"}) {
     version += entries_.at(plural).store->resource_version() + "/";
   }
   const std::lock_guard lock(mutex_);

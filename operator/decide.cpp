@@ -7,12 +7,6 @@
 namespace loadline::controller {
 namespace {
 
-/// spec.managedBy names another controller: the job is not ours to touch.
-bool managed_elsewhere(const Observed& seen) {
-  const auto manager = kube::string_at(seen.stored.json(), {"spec", "managedBy"});
-  return manager && !manager->empty() && *manager != kManagerName;
-}
-
 bool suspended(const Draft& draft) { return draft.spec.suspend.value_or(false); }
 
 /// spec.activeDeadlineSeconds, counted from the first attempt's start.
@@ -78,7 +72,7 @@ void next_attempt(Draft& draft) {
 }  // namespace
 
 Decision decide(const Observed& seen) {
-  if (managed_elsewhere(seen)) return {};
+  if (!seen.ours) return {};
   Draft draft(seen);
   if (seen.stored.deleting()) {
     clean_up(draft);

@@ -90,6 +90,13 @@ std::string claim_name(const api::TrainingJob& job) {
   return checkpoint_claim_name(job.metadata.name);
 }
 
+bool is_ours(const Reader& reader, const kube::Object& job) {
+  const auto manager = kube::string_at(job.json(), {"spec", "managedBy"});
+  if (manager && !manager->empty() && *manager != kManagerName) return false;
+  const kube::Object ns = reader.get(core::kNamespaces, {"", job.ns()});
+  return ns && !ns.label(api::label::kIgnore);
+}
+
 std::shared_ptr<const ClusterFacts> cluster_facts(const Reader& reader, TimePoint now) {
   std::vector<api::GPUPool> pools;
   for (const kube::Object& object : reader.list(resources::kGPUPools, "")) {
@@ -105,8 +112,12 @@ std::shared_ptr<const ClusterFacts> cluster_facts(const Reader& reader, TimePoin
     auto policy = api::parse_placement_policy(object.json(), api::UnknownFields::Ignore);
     if (policy) facts->policies.push_back(*std::move(policy));
   }
+  // What another hand runs, or nobody follows any more, promises nothing: its status may never end the attempt. Its
+  // pods count like any other's.
   std::vector<api::TrainingJob> jobs;
-  for (const kube::Object& object : reader.list(resources::kTrainingJobs, "")) jobs.push_back(typed(object).job);
+  for (const kube::Object& object : reader.list(resources::kTrainingJobs, "")) {
+    if (is_ours(reader, object)) jobs.push_back(typed(object).job);
+  }
   facts->inventory = placement::inventory_of(pools, nodes, pods, now);
   facts->ledger = placement::ledger_of(jobs);
   return facts;
@@ -119,6 +130,8 @@ std::optional<Observed> observe(const Reader& reader, std::shared_ptr<const Clus
   seen.cluster = std::move(cluster);
   seen.stored = reader.get(resources::kTrainingJobs, key);
   if (!seen.stored) return std::nullopt;
+  seen.ours = is_ours(reader, seen.stored);
+  if (!seen.ours) return seen;
   TypedJob read = typed(seen.stored);
   seen.job = std::move(read.job);
   seen.unreadable = std::move(read.unreadable);

@@ -52,6 +52,7 @@ struct Refusal {
 struct Observed {
   TimePoint now;
   kube::Object stored;                          ///< the TrainingJob as the server has it
+  bool ours = true;                             ///< is_ours(); nothing below is filled in otherwise
   api::TrainingJob job;                         ///< the same, typed; the spec is empty when `unreadable` is not
   std::vector<FieldError> unreadable;           ///< why the stored spec is no TrainingJobSpec
   std::vector<kube::Object> jobs;               ///< batch Jobs this very incarnation owns
@@ -65,6 +66,10 @@ struct Observed {
   std::optional<std::string> log_tail;          ///< of rank 0 of the running attempt, when it was read lately
   std::optional<Refusal> refusal;               ///< of the last try to carry out a decision
 };
+
+/// Whether the job may be touched at all: not when spec.managedBy names another controller, nor when its namespace has
+/// the label loadline.dev/ignore. A namespace that is not known yet may have it.
+[[nodiscard]] bool is_ours(const Reader& reader, const kube::Object& job);
 
 /// Nothing when there is no such job.
 [[nodiscard]] std::optional<Observed> observe(const Reader& reader, std::shared_ptr<const ClusterFacts> cluster,

@@ -93,4 +93,9 @@ void project_volume(json& volume) {
   if (json* status = part(volume, "status")) keep(*status, {"phase"});
 }
 
+void project_namespace(json& ns) {
+  keep(ns, {"apiVersion", "kind", "metadata"});
+  if (ns.is_object()) keep_in(ns, "metadata", {"name", "uid", "resourceVersion", "labels"});
+}
+
 }  // namespace loadline::controller

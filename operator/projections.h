@@ -14,5 +14,6 @@ void project_job(nlohmann::json& job);
 void project_config(nlohmann::json& config);
 void project_claim(nlohmann::json& claim);
 void project_volume(nlohmann::json& volume);
+void project_namespace(nlohmann::json& ns);
 
 }  // namespace loadline::controller

@@ -48,6 +48,9 @@ std::string promise(const kube::Object& job) {
   return std::to_string(kube::int_at(job.json(), {"status", "attempt"}).value_or(0)) + phase_of(job);
 }
 
+/// Whether jobs of the namespace are followed.
+bool heeded(const kube::Object& ns) { return ns && !ns.label(api::label::kIgnore); }
+
 }  // namespace
 
 Wakeups::Wakeups(Caches& caches, kube::WorkQueue& jobs, kube::WorkQueue& pools)
@@ -60,6 +63,7 @@ Wakeups::Wakeups(Caches& caches, kube::WorkQueue& jobs, kube::WorkQueue& pools)
   for (const kube::Resource& child : {core::kJobs, core::kServices, core::kConfigMaps}) {
     caches.listen(child, [this](const kube::Change& c) { on_child(c); });
   }
+  caches.listen(core::kNamespaces, [this](const kube::Change& c) { on_namespace(c); });
   caches.listen(core::kPersistentVolumeClaims, [this](const kube::Change& c) { on_claim(c); });
 }
 
@@ -126,6 +130,14 @@ void Wakeups::on_node(const kube::Change& change) {
     return;
   }
   wake_unfinished();
+  wake_pools();
+}
+
+void Wakeups::on_namespace(const kube::Change& change) {
+  if (heeded(change.before) == heeded(change.after)) return;
+  for (const kube::Object& job : caches_.list(resources::kTrainingJobs, change.key.name)) jobs_.add(job.key());
+  // What jobs there were promised counts from now on, or no more.
+  wake_waiting();
   wake_pools();
 }
 

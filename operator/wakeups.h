@@ -28,6 +28,7 @@ class Wakeups {
   void on_pod(const kube::Change& change);
   void on_claim(const kube::Change& change);
   void on_node(const kube::Change& change);
+  void on_namespace(const kube::Change& change);
   void on_pool_or_policy(const kube::Change& change, bool pool);
   void wake_uid(const std::string& uid);
   /// Jobs that capacity could help: those that wait for it.

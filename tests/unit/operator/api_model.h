@@ -26,6 +26,8 @@ namespace core = kube::resources;
 
 class World final : public Reader {
  public:
+  World() { put(core::kNamespaces, {{"metadata", {{"name", "team"}, {"labels", json::object()}}}}); }
+
   // -- time
 
   TimePoint now{std::chrono::sys_days(std::chrono::year(2026) / 11 / 30)};
@@ -67,6 +69,12 @@ class World final : public Reader {
     object["spec"].merge_patch(merge);
     object["metadata"]["generation"] = object["metadata"]["generation"].get<int>() + 1;
     touch(object);
+  }
+  /// Sets a label of the job's namespace; null takes it away.
+  void label_namespace(const std::string& label, const json& value) {
+    json& ns = at(core::kNamespaces, {"", "team"});
+    ns["metadata"]["labels"].merge_patch({{label, value}});
+    touch(ns);
   }
   void touch(json& object) { object["metadata"]["resourceVersion"] = std::to_string(++version_); }
   /// As `kubectl delete` does.
