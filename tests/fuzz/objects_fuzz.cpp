@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "api/codec.h"
 #include "estimator/workload.h"
+#include "kube/json_read.h"
 #include "placement/facts.h"
 #include "placement/inventory.h"
 #include "placement/policy.h"
@@ -26,9 +26,9 @@ void try_training_job(const nlohmann::json& object) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (object.is_discarded()) return 0;
+  const auto document = kube::parse_json({reinterpret_cast<const char*>(data), size});
+  if (!document) return 0;
+  const nlohmann::json& object = *document;
   try_training_job(object);
   if (const auto pool = api::parse_gpu_pool(object, api::UnknownFields::Ignore)) (void)placement::check_pool(*pool);
   if (const auto policy = api::parse_placement_policy(object, api::UnknownFields::Ignore)) {
