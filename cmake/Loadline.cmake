@@ -5,8 +5,20 @@ set(LOADLINE_SANITIZE "" CACHE STRING "Comma-separated sanitizers, e.g. address,
 
 find_program(LOADLINE_CCACHE ccache)
 if(LOADLINE_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${LOADLINE_CCACHE})
+  # What ccache must not mind, to cache files that use a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${LOADLINE_CCACHE})
 endif()
+
+# Parsing nlohmann/json.hpp is half of the time of an average file.
+option(LOADLINE_PCH "Precompile the heavy headers of libraries and tests" OFF)
+function(loadline_precompile target)
+  if(LOADLINE_PCH)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      target_compile_options(${target} PRIVATE -fpch-preprocess)  # for ccache
+    endif()
+  endif()
+endfunction()
 find_program(LOADLINE_LLD ld.lld)
 if(LOADLINE_LLD)
   add_link_options(-fuse-ld=lld)
@@ -25,16 +37,19 @@ if(LOADLINE_SANITIZE)
   target_link_options(loadline_options INTERFACE -fsanitize=${LOADLINE_SANITIZE})
 endif()
 
-# loadline_library(DEPS lib...): the current folder's *.cpp, less main.cpp and *_main.cpp,
-# as library loadline_<folder>.
+# loadline_library(DEPS lib... PRECOMPILE <header>...): the current folder's *.cpp, less main.cpp
+# and *_main.cpp, as library loadline_<folder>.
 function(loadline_library)
-  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPS;PRECOMPILE" ${ARGN})
   get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "main\\.cpp$")
   if(sources)
     add_library(loadline_${folder} STATIC ${sources})
     target_link_libraries(loadline_${folder} PUBLIC loadline_options ${ARG_DEPS})
+    if(ARG_PRECOMPILE)
+      loadline_precompile(loadline_${folder} ${ARG_PRECOMPILE})
+    endif()
   else()
     add_library(loadline_${folder} INTERFACE)
     target_link_libraries(loadline_${folder} INTERFACE loadline_options ${ARG_DEPS})
@@ -74,6 +89,7 @@ function(loadline_test name)
   endif()
   add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE loadline_options ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
+  loadline_precompile(${name} <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
   target_compile_definitions(${name} PRIVATE LOADLINE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" LOADLINE_BINARY_DIR="${CMAKE_BINARY_DIR}")
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)

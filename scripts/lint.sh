@@ -32,12 +32,13 @@ PYTHON
 check_chart() { scripts/check_chart.py; }
 
 check_tidy() {
-  [ -f build/dev/CMakeCache.txt ] || cmake --preset dev >/dev/null
+  # A build folder of its own: clang cannot read the headers that GCC has precompiled.
+  [ -f build/tidy/CMakeCache.txt ] || cmake --preset dev -B build/tidy -DLOADLINE_PCH=OFF >/dev/null
   # clang-tidy reads the tables that the build writes.
   local generated
-  mapfile -t generated < <(ninja -C build/dev -t targets all | sed -n 's/^\(generated\/.*\.h\): .*/\1/p')
-  [ ${#generated[@]} -eq 0 ] || ninja -C build/dev "${generated[@]}" >/dev/null
-  scripts/tidy.py build/dev
+  mapfile -t generated < <(ninja -C build/tidy -t targets all | sed -n 's/^\(generated\/.*\.h\): .*/\1/p')
+  [ ${#generated[@]} -eq 0 ] || ninja -C build/tidy "${generated[@]}" >/dev/null
+  scripts/tidy.py build/tidy
 }
 
 export -f check_format check_scripts check_yaml check_chart check_tidy
