@@ -175,7 +175,7 @@ class Session {
   /// Waits for the first byte of a request, unless one is here already behind the last.
   Awaitable<bool> first_bytes() {
     if (buffer_.size() > 0) co_return true;
-    if (core_.draining) co_return false;
+    if (core_.stopping) co_return false;
     connection_.between_requests = true;
     allow(limits_.idle);
     error_code error;

@@ -41,7 +41,8 @@ struct Core {
   const ServerOptions options;
   const std::vector<Route> routes;
   ServerMetrics metrics;
-  std::atomic<bool> draining{false};
+  std::atomic<bool> draining{false};           ///< each answer is a connection's last
+  std::atomic<bool> stopping{false};           ///< no further request is waited for
   std::atomic<std::uint64_t> bodies_bytes{0};  ///< declared by requests being read or answered
 
   std::mutex mutex;

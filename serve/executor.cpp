@@ -7,7 +7,7 @@
 
 namespace loadline::serve {
 
-BoundedExecutor::BoundedExecutor(std::size_t threads, std::size_t waiting) : limit_(waiting) {
+BoundedExecutor::BoundedExecutor(std::size_t threads, std::size_t waiting) : limit_(waiting), idle_(threads) {
   threads_.reserve(threads);
   for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
 }
@@ -41,10 +41,9 @@ void BoundedExecutor::stop() {
 void BoundedExecutor::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    ++idle_;
     wake_.wait(lock, [this] { return stopped_ || !queue_.empty(); });
-    --idle_;
     if (stopped_) return;
+    --idle_;
     Task task = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
@@ -57,6 +56,7 @@ void BoundedExecutor::work() {
     }
     task = nullptr;
     lock.lock();
+    ++idle_;
   }
 }
 

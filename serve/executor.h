@@ -37,7 +37,7 @@ class BoundedExecutor {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Task> queue_;
-  std::size_t idle_ = 0;
+  std::size_t idle_;  ///< threads that run no task
   bool stopped_ = false;
   std::vector<std::jthread> threads_;
 };

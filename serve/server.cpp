@@ -128,6 +128,7 @@ void Server::begin_drain() { impl_->core.draining = true; }
 bool Server::stop(std::chrono::milliseconds deadline) {
   const std::lock_guard lock(impl_->stop_mutex);
   begin_drain();
+  impl_->core.stopping = true;
   net::post(impl_->acceptor.get_executor(), [this] {
     error_code ignored;
     impl_->acceptor.close(ignored);

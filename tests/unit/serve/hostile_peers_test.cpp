@@ -81,25 +81,28 @@ TEST_F(HostilePeers, TheRefusalIsReadableThoughTheBodyIsStillOnItsWay) {
 }
 
 TEST_F(HostilePeers, RefusesBodiesThatTogetherTakeTooMuchMemory) {
-  Limits limits = short_limits();
+  Limits limits = small_limits();
   limits.all_bodies_bytes = 1000;
+  limits.handler = kPatience;
   start(limits);
   RawClient first = client();
-  first.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n");
-  ASSERT_TRUE(eventually([&] { return server->connections() == 1; }));
-  std::this_thread::sleep_for(20ms);
+  first.send(post("/wait", std::string(900, 'a')));
+  ASSERT_TRUE(eventually([&] { return running == 1; }));
   EXPECT_EQ(answer_to(post("/echo", std::string(200, 'a'))), 503);
   EXPECT_EQ(answer_to(post("/echo", std::string(50, 'a'))), 200);
+  release.set_value();
+  EXPECT_EQ(first.status(), 200);
 }
 
 TEST_F(HostilePeers, ClosesConnectionsThatDribbleTheirHeader) {
-  start();
+  Limits limits = small_limits();
+  limits.header = 500ms;
+  start(limits);
   std::vector<RawClient> peers;
   for (int i = 0; i < 100; ++i) {
     peers.push_back(client());
     peers.back().send("POST /echo HTTP/1.1\r\nHost:");
   }
-  ASSERT_TRUE(eventually([&] { return server->connections() == 100; }));
   EXPECT_TRUE(eventually([&] {
     for (RawClient& peer : peers) peer.send("a");
     return server->connections() == 0;
@@ -108,7 +111,10 @@ TEST_F(HostilePeers, ClosesConnectionsThatDribbleTheirHeader) {
 }
 
 TEST_F(HostilePeers, ClosesSilentAndStalledConnections) {
-  start();
+  Limits limits = small_limits();
+  limits.idle = 200ms;
+  limits.body = 200ms;
+  start(limits);
   RawClient silent = client();
   RawClient stalled = client();
   stalled.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc");
@@ -117,7 +123,9 @@ TEST_F(HostilePeers, ClosesSilentAndStalledConnections) {
 }
 
 TEST_F(HostilePeers, UnfinishedHandshakesLeaveNoSocketBehind) {
-  start(short_limits(), true);
+  Limits limits = small_limits();
+  limits.handshake = 2s;
+  start(limits, true);
   const auto before = open_descriptors();
   for (int i = 0; i < 300; ++i) {
     RawClient peer = client();
@@ -133,14 +141,16 @@ TEST_F(HostilePeers, UnfinishedHandshakesLeaveNoSocketBehind) {
 }
 
 TEST_F(HostilePeers, AHandshakeThatStallsIsEnded) {
-  start(short_limits(), true);
+  Limits limits = small_limits();
+  limits.handshake = 200ms;
+  start(limits, true);
   RawClient peer = client();
   peer.send(std::string_view("\x16\x03\x01", 3));
   EXPECT_TRUE(peer.closed_by_server());
 }
 
 TEST_F(HostilePeers, TheConnectionBeyondTheLimitIsClosedAndTheOthersGoOn) {
-  Limits limits = short_limits();
+  Limits limits = small_limits();
   limits.connections = 3;
   limits.idle = 5s;
   start(limits);

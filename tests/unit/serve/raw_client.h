@@ -1,4 +1,4 @@
-// A client that sends exactly the bytes it is told to, over TCP or TLS, and waits for nothing longer than two seconds:
+// A client that sends exactly the bytes it is told to, over TCP or TLS, and waits for nothing longer than ten seconds:
 // what peers that do not speak HTTP properly look like.
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace loadline::serve::testing {
 
-inline constexpr std::chrono::milliseconds kPatience{2000};
+inline constexpr std::chrono::milliseconds kPatience{10'000};
 
 /// File descriptors open in this process.
 inline std::ptrdiff_t open_descriptors() {
@@ -50,7 +50,7 @@ class RawClient {
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     connected_ = ::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-    const timeval patience{2, 0};
+    const timeval patience{10, 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     ::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   }
