@@ -65,10 +65,10 @@ class ServerTest : public ::testing::Test {
   bool alive() { return answer_to(get("/ok")) == 200; }
 
   std::shared_ptr<ServedCertificate> certificate;
-  std::unique_ptr<Server> server;
   std::atomic<int> running{0};  ///< requests to /wait that have begun
   std::promise<void> release;
   std::shared_future<void> released = release.get_future().share();
+  std::unique_ptr<Server> server;  ///< last: its handlers use what stands above
 
  private:
   std::vector<Route> routes() {
