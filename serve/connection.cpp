@@ -136,7 +136,22 @@ class Session {
   }
 
  private:
-  void allow(std::chrono::milliseconds time) { beast::get_lowest_layer(stream_).expires_after(time); }
+  void allow(std::chrono::milliseconds time) {
+    deadline_ = std::chrono::steady_clock::now() + time;
+    beast::get_lowest_layer(stream_).expires_at(deadline_);
+  }
+
+  /// Reads until `done`, at most until the deadline of allow(). The clock is looked at before each read, because a
+  /// peer that always has one more byte ready never lets the stream's own timer have its turn.
+  template <class Parser, class Done>
+  Awaitable<error_code> read_until(Parser& parser, Done done) {
+    error_code error;
+    while (!error && !done()) {
+      if (std::chrono::steady_clock::now() >= deadline_) co_return beast::error::timeout;
+      co_await http::async_read_some(stream_, buffer_, parser, into(error));
+    }
+    co_return error;
+  }
 
   void count_timeout(const error_code& error, std::string_view step) {
     if (error == beast::error::timeout) core_.metrics.timed_out(step);
@@ -149,8 +164,8 @@ class Session {
     parser.header_limit(limits_.header_bytes);
     parser.body_limit(limits_.body_bytes);
     allow(limits_.header);
-    error_code error;
-    co_await http::async_read_header(stream_, buffer_, parser, into(error));
+    parser.eager(false);
+    const error_code error = co_await read_until(parser, [&parser] { return parser.is_header_done(); });
     if (error) {
       count_timeout(error, "header");
       co_return co_await refuse(refusal_for(error));
@@ -193,7 +208,8 @@ class Session {
       http::response<http::empty_body> go_on(http::status::continue_, 11);
       co_await http::async_write(stream_, go_on, into(error));
     }
-    if (!error) co_await http::async_read(stream_, buffer_, parser, into(error));
+    parser.eager(true);
+    if (!error) error = co_await read_until(parser, [&parser] { return parser.is_done(); });
     if (!error) co_return true;
     count_timeout(error, "body");
     co_await refuse(refusal_for(error));
@@ -245,6 +261,7 @@ class Session {
   Connection& connection_;
   Stream& stream_;
   beast::flat_buffer buffer_;
+  std::chrono::steady_clock::time_point deadline_;  ///< of what is being read or written
 };
 
 Awaitable<void> serve_tls(Core& core, Connection& connection, TlsStream& stream) {
