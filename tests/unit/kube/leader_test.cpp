@@ -138,8 +138,10 @@ TEST_F(LeaderTest, StopsAtOnceWhenAnotherHasTakenTheLease) {
   ASSERT_TRUE(me->start().ok());
   ASSERT_TRUE(eventually([&] { return me->is_leader(); }));
   server_.set_holder("thief");
-  pass(3s);
-  EXPECT_TRUE(eventually([&] { return stopped_ == 1; }));
+  EXPECT_TRUE(eventually([&] {
+    clock_->advance(100ms);
+    return stopped_ == 1;
+  }));
   EXPECT_FALSE(me->is_leader());
   me->stop();
   EXPECT_EQ(server_.holder(), "thief") << "what is not ours is not released";
