@@ -33,7 +33,7 @@ std::vector<Field> implied(const json& spec) {
   return fields;
 }
 
-/// The CRD's static defaults, for comparing objects stored before a default existed. A test holds it to the schema.
+/// The static defaults of crds/, for comparing objects stored before a default existed; to be changed together.
 struct SchemaDefault {
   std::string_view parent;  ///< empty for spec itself; the default applies only where the parent is given
   std::string_view field;
