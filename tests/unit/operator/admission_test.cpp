@@ -1,0 +1,90 @@
+// What a stored job may not say, whether the webhook saw it or not, and how that is told.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/operator/jobs.h"
+
+namespace loadline::controller {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+
+TEST(Garbage, InOneJobIsSaidOnItAndHurtsNoOther) {
+  for (const char* spec :
+       {R"({"gpus": {"count": -3}})", R"({"gpus": {"count": 1000000000000}})", R"({"model": 7})",
+        R"({"training": {"sequenceLength": -1}})", R"({"template": null})", R"({"model": {"preset": "no-such-model"}})",
+        R"({"checkpoint": {"volume": {"claimName": "../other/claim"}}})"}) {
+    json bad = llama("bad");
+    bad["spec"].merge_patch(json::parse(spec));
+    World world = two_pools_and_a_job();
+    world.put(resources::kTrainingJobs, bad);
+    const kube::ObjectKey key{"team", "bad"};
+    world.settle(key);
+    EXPECT_EQ(world.status(key)["phase"], "Invalid") << spec;
+    EXPECT_EQ(world.condition(key, "Admitted")["status"], "False") << spec;
+    EXPECT_TRUE(world.created.empty()) << spec;
+    world.settle();
+    EXPECT_EQ(world.phase(), "Starting") << spec;
+  }
+}
+
+TEST(Garbage, InTheStatusIsOverwritten) {
+  json job = llama();
+  job["status"] = {{"attempts", "many"}, {"phase", 7}};
+  World world = two_pools_and_a_job(job);
+  world.settle();
+  EXPECT_EQ(world.phase(), "Starting");
+}
+
+TEST(Garbage, IsAcceptedOnceItIsMended) {
+  json job = llama();
+  job["spec"]["gpus"]["count"] = -3;
+  World world = two_pools_and_a_job(job);
+  world.settle();
+  world.edit_spec(resources::kTrainingJobs, world.job_key, {{"gpus", {{"count", 8}}}});
+  world.settle();
+  EXPECT_EQ(world.phase(), "Starting");
+  EXPECT_EQ(world.condition("Admitted")["status"], "True");
+}
+
+TEST(Admission, ThatWasBypassedIsMadeUpFor) {
+  json job = llama();
+  job["spec"]["model"]["preset"] = "llama-3.1-405b";
+  World world = two_pools_and_a_job(job);
+  world.settle();
+  EXPECT_EQ(world.condition("Admitted")["status"], "False");
+  EXPECT_EQ(world.phase(), "Invalid");
+  EXPECT_TRUE(world.created.empty());
+  EXPECT_THAT(world.told, Contains("Refused"));
+}
+
+TEST(Admission, RefusesWhatNothingActsOnEvenWhenTheWebhookDidNot) {
+  const std::vector<std::pair<json, std::string>> asked = {{{{"queueName", "gpu-queue"}}, "spec.queueName"},
+                                                           {{{"launcher", "mpi"}}, "spec.launcher"},
+                                                           {{{"launcher", "jax"}}, "spec.launcher"}};
+  for (const auto& [spec, field] : asked) {
+    json job = llama();
+    job["spec"].update(spec);
+    World world = two_pools_and_a_job(job);
+    world.settle();
+    EXPECT_EQ(world.phase(), "Invalid") << spec;
+    EXPECT_THAT(world.condition("Admitted").value("message", ""), HasSubstr("not supported yet: " + field));
+    EXPECT_TRUE(world.created.empty()) << spec;
+  }
+}
+
+TEST(Admission, SaysAllAtOnceEvenOfASpecThatCannotBeRead) {
+  json job = llama();
+  job["spec"]["queueName"] = "gpu-queue";
+  job["spec"]["gpus"]["count"] = "eight";
+  World world = two_pools_and_a_job(job);
+  world.settle();
+  EXPECT_THAT(world.condition("Admitted").value("message", ""),
+              AllOf(HasSubstr("not supported yet: spec.queueName"), HasSubstr("spec.gpus.count")));
+}
+
+}  // namespace
+}  // namespace loadline::controller

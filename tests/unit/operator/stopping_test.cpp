@@ -1,0 +1,105 @@
+// A job that is told to stop: suspended, out of time, deleted; and what becomes of its checkpoint claim.
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/operator/jobs.h"
+
+namespace loadline::controller {
+namespace {
+
+using std::chrono::seconds;
+
+TEST(Suspend, EndsTheGangKeepsTheClaimAndGoesOnLater) {
+  World world = two_pools_and_a_job();
+  world.settle();
+  world.run_gangs();
+  world.settle();
+  world.edit_spec(resources::kTrainingJobs, world.job_key, {{"suspend", true}});
+  world.settle();
+  EXPECT_EQ(world.phase(), "Suspended");
+  EXPECT_EQ(world.status()["attempts"][0]["cause"], "Suspended");
+  EXPECT_TRUE(world.names(core::kJobs).empty());
+  EXPECT_TRUE(world.has(core::kPersistentVolumeClaims, {"team", "llama-checkpoint"}));
+  world.end_deleted_pods();
+  world.settle();
+  EXPECT_EQ(world.condition("Suspended")["status"], "True");
+  world.edit_spec(resources::kTrainingJobs, world.job_key, {{"suspend", false}});
+  world.settle();
+  EXPECT_EQ(world.condition("Suspended")["status"], "False");
+  EXPECT_EQ(world.status()["attempt"], 2);
+  EXPECT_EQ(world.status()["endings"]["userFailures"], 0);
+}
+
+TEST(Suspend, FromTheStartHoldsNothing) {
+  json job = llama();
+  job["spec"]["suspend"] = true;
+  World world = two_pools_and_a_job(job);
+  world.settle();
+  EXPECT_EQ(world.phase(), "Suspended");
+  EXPECT_TRUE(world.created.empty());
+}
+
+TEST(Deadline, EndsTheJob) {
+  json job = llama();
+  job["spec"]["activeDeadlineSeconds"] = 3600;
+  World world = two_pools_and_a_job(job);
+  world.settle();
+  world.run_gangs();
+  world.settle();
+  world.pass(seconds(3601));
+  world.settle();
+  EXPECT_EQ(world.phase(), "Failed");
+  EXPECT_EQ(world.condition("Failed")["reason"], "DeadlineExceeded");
+  EXPECT_TRUE(world.names(core::kJobs).empty());
+}
+
+TEST(TimeToLive, DeletesAFinishedJobInTimeWithoutAnyOtherEvent) {
+  json job = llama();
+  job["spec"]["ttlSecondsAfterFinished"] = 60;
+  World world = two_pools_and_a_job(job);
+  world.settle();
+  world.run_gangs();
+  world.settle();
+  world.finish_gang("llama-a1");
+  world.settle();
+  ASSERT_TRUE(world.requeue);
+  EXPECT_LE(*world.requeue, seconds(60));
+  world.pass(seconds(61));
+  world.settle();
+  EXPECT_FALSE(world.has(resources::kTrainingJobs, world.job_key));
+  EXPECT_TRUE(world.has(core::kPersistentVolumeClaims, {"team", "llama-checkpoint"})) << "checkpoints outlive the job";
+}
+
+TEST(Deletion, WhileRunningTakesTheClaimOnlyWhenToldTo) {
+  for (const bool told : {false, true}) {
+    json job = llama();
+    if (told) job["spec"]["checkpoint"]["volume"]["retain"] = "Delete";
+    World world = two_pools_and_a_job(job);
+    world.settle();
+    world.run_gangs();
+    world.settle();
+    world.remove(resources::kTrainingJobs, world.job_key);
+    world.settle();
+    world.end_deleted_pods();
+    world.settle();
+    EXPECT_FALSE(world.has(resources::kTrainingJobs, world.job_key));
+    EXPECT_TRUE(world.names(core::kJobs).empty());
+    EXPECT_EQ(world.has(core::kPersistentVolumeClaims, {"team", "llama-checkpoint"}), !told);
+  }
+}
+
+TEST(Deletion, WaitsForThePodsBeforeItTakesTheClaim) {
+  json job = llama();
+  job["spec"]["checkpoint"]["volume"]["retain"] = "Delete";
+  World world = two_pools_and_a_job(job);
+  world.settle();
+  world.run_gangs();
+  world.settle();
+  world.remove(resources::kTrainingJobs, world.job_key);
+  world.settle();
+  EXPECT_TRUE(world.has(core::kPersistentVolumeClaims, {"team", "llama-checkpoint"}));
+  EXPECT_TRUE(world.has(resources::kTrainingJobs, world.job_key));
+}
+
+}  // namespace
+}  // namespace loadline::controller

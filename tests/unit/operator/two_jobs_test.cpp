@@ -1,0 +1,49 @@
+// Two jobs that want the same thing: the same GPUs, or the same name one after the other.
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/operator/jobs.h"
+
+namespace loadline::controller {
+namespace {
+
+TEST(Replacement, UnderTheSameNameDoesNotTakeOverTheOldJobsChildren) {
+  World world = two_pools_and_a_job();
+  world.settle();
+  world.run_gangs();
+  world.settle();
+  world.remove(resources::kTrainingJobs, world.job_key);
+  world.put(resources::kTrainingJobs, llama());
+  world.settle();
+  EXPECT_EQ(world.phase(), "Waiting");
+  EXPECT_EQ(world.condition("CheckpointReady")["reason"], "ClaimOfEarlierJob");
+  EXPECT_FALSE(world.status().contains("attempt"));
+  world.edit_spec(resources::kTrainingJobs, world.job_key,
+                  {{"checkpoint", {{"volume", {{"claimName", "llama-checkpoint"}}}}}});
+  world.end_deleted_pods();
+  world.settle();
+  EXPECT_EQ(world.status()["attempt"], 1);
+}
+
+TEST(TwoJobs, AreNeverPromisedTheSameGpus) {
+  World world;
+  world.put(resources::kGPUPools, a100_pool("steady", false, "2.40"));
+  world.add_node("steady-0", a100_labels("steady", false));
+  world.put(resources::kTrainingJobs, llama("one"));
+  world.put(resources::kTrainingJobs, llama("two"));
+  const kube::ObjectKey one{"team", "one"}, two{"team", "two"};
+  world.settle(one);  // promised, but without a pod yet
+  world.settle(two);
+  EXPECT_EQ(world.status(one)["phase"], "Starting");
+  EXPECT_EQ(world.status(two)["phase"], "Waiting");
+  EXPECT_EQ(world.condition(two, "Placed")["reason"], "NoFreeGPUs");
+  world.run_gangs();
+  world.settle(one);
+  world.finish_gang("one-a1");
+  world.settle(one);
+  world.settle(two);
+  EXPECT_EQ(world.status(two)["phase"], "Starting");
+}
+
+}  // namespace
+}  // namespace loadline::controller
