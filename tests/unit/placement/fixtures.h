@@ -125,4 +125,19 @@ inline const Candidate& on(const Plan& plan, const std::string& pool) {
   throw std::out_of_range("no candidate " + pool);
 }
 
+/// One pool of two nodes with eight GPUs each.
+inline World one_pool() {
+  World world;
+  world.pools = {pool("a", {.max_nodes = 0})};
+  world.nodes = {gke_node("n1", "a"), gke_node("n2", "a")};
+  return world;
+}
+
+/// A policy that says nothing yet.
+inline api::PlacementPolicy policy(const std::string& name = "team") {
+  api::PlacementPolicy out;
+  out.metadata.name = name;
+  return out;
+}
+
 }  // namespace loadline::placement::testing_support
