@@ -37,10 +37,11 @@ template <class E>
     static constexpr std::array<std::pair<Enum, std::string_view>, Count> table{{__VA_ARGS__}}; \
   }
 
-enum class Framework { Generic, HuggingFace, DeepSpeed, Megatron, TorchTitan, TorchTune };
-LOADLINE_ENUM_NAMES(Framework, 6, {Framework::Generic, "generic"}, {Framework::HuggingFace, "huggingface"},
+enum class Framework { Generic, HuggingFace, DeepSpeed, Megatron, TorchTitan, TorchTune, LitGpt };
+LOADLINE_ENUM_NAMES(Framework, 7, {Framework::Generic, "generic"}, {Framework::HuggingFace, "huggingface"},
                     {Framework::DeepSpeed, "deepspeed"}, {Framework::Megatron, "megatron"},
-                    {Framework::TorchTitan, "torchtitan"}, {Framework::TorchTune, "torchtune"});
+                    {Framework::TorchTitan, "torchtitan"}, {Framework::TorchTune, "torchtune"},
+                    {Framework::LitGpt, "litgpt"});
 
 enum class Method { Full, Lora, QLora, Freeze };
 LOADLINE_ENUM_NAMES(Method, 4, {Method::Full, "full"}, {Method::Lora, "lora"}, {Method::QLora, "qlora"},
@@ -54,21 +55,41 @@ enum class Precision { Fp32, Fp16Mixed, Bf16Mixed, Bf16, Fp8 };
 LOADLINE_ENUM_NAMES(Precision, 5, {Precision::Fp32, "fp32"}, {Precision::Fp16Mixed, "fp16-mixed"},
                     {Precision::Bf16Mixed, "bf16-mixed"}, {Precision::Bf16, "bf16"}, {Precision::Fp8, "fp8"});
 
-enum class Optimizer { AdamW, AdamW8bit, PagedAdamW, PagedAdamW8bit, Adafactor, Lion, Sgd, SgdMomentum, Muon };
-LOADLINE_ENUM_NAMES(Optimizer, 9, {Optimizer::AdamW, "adamw"}, {Optimizer::AdamW8bit, "adamw-8bit"},
+enum class Optimizer {
+  AdamW,
+  AdamWFused,
+  AdamW8bit,
+  AdamW4bit,
+  PagedAdamW,
+  PagedAdamW8bit,
+  Adafactor,
+  Lion,
+  Sgd,
+  SgdMomentum,
+  Muon
+};
+LOADLINE_ENUM_NAMES(Optimizer, 11, {Optimizer::AdamW, "adamw"}, {Optimizer::AdamWFused, "adamw-fused"},
+                    {Optimizer::AdamW8bit, "adamw-8bit"}, {Optimizer::AdamW4bit, "adamw-4bit"},
                     {Optimizer::PagedAdamW, "paged-adamw"}, {Optimizer::PagedAdamW8bit, "paged-adamw-8bit"},
                     {Optimizer::Adafactor, "adafactor"}, {Optimizer::Lion, "lion"}, {Optimizer::Sgd, "sgd"},
                     {Optimizer::SgdMomentum, "sgd-momentum"}, {Optimizer::Muon, "muon"});
 
-enum class ActivationCheckpointing { None, Selective, Full };
-LOADLINE_ENUM_NAMES(ActivationCheckpointing, 3, {ActivationCheckpointing::None, "none"},
-                    {ActivationCheckpointing::Selective, "selective"}, {ActivationCheckpointing::Full, "full"});
+enum class ActivationCheckpointing { None, Selective, Full, Offload };
+LOADLINE_ENUM_NAMES(ActivationCheckpointing, 4, {ActivationCheckpointing::None, "none"},
+                    {ActivationCheckpointing::Selective, "selective"}, {ActivationCheckpointing::Full, "full"},
+                    {ActivationCheckpointing::Offload, "offload"});
 
 enum class Attention { Flash, Sdpa, Eager };
 LOADLINE_ENUM_NAMES(Attention, 3, {Attention::Flash, "flash"}, {Attention::Sdpa, "sdpa"}, {Attention::Eager, "eager"});
 
-enum class Loss { Standard, Chunked, Fused };
-LOADLINE_ENUM_NAMES(Loss, 3, {Loss::Standard, "standard"}, {Loss::Chunked, "chunked"}, {Loss::Fused, "fused"});
+enum class Loss { Standard, Kernel, Chunked, Fused };
+LOADLINE_ENUM_NAMES(Loss, 4, {Loss::Standard, "standard"}, {Loss::Kernel, "kernel"}, {Loss::Chunked, "chunked"},
+                    {Loss::Fused, "fused"});
+
+/// How the frozen weights of method qlora are stored.
+enum class Quantization { Nf4, Nf4Double, Gptq };
+LOADLINE_ENUM_NAMES(Quantization, 3, {Quantization::Nf4, "nf4"}, {Quantization::Nf4Double, "nf4-double"},
+                    {Quantization::Gptq, "gptq"});
 
 enum class Sharding { None, Zero1, Zero2, Zero3 };
 LOADLINE_ENUM_NAMES(Sharding, 4, {Sharding::None, "none"}, {Sharding::Zero1, "zero1"}, {Sharding::Zero2, "zero2"},

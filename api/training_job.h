@@ -84,11 +84,20 @@ struct ModelSpec {
 struct LoraSpec {
   std::optional<std::int64_t> rank;  ///< default 16
   std::vector<std::string> targets;  ///< q k v o gate up down embed head; empty: all linear layers of the blocks
+  std::optional<bool> trainEmbeddings = {};  ///< embedding and head are trained whole, beside the adapters
+  std::optional<bool> dora = {};             ///< a trained magnitude per output of every adapted matrix
+  std::optional<bool> upcast = {};  ///< method qlora: what is not quantised is raised to fp32; default the framework's
+  std::optional<Quantization> quantization =
+      {};  ///< method qlora: how frozen weights are stored; default the framework's
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("rank", self.rank);
     visit("targets", self.targets);
+    visit("trainEmbeddings", self.trainEmbeddings);
+    visit("dora", self.dora);
+    visit("upcast", self.upcast);
+    visit("quantization", self.quantization);
   }
   bool operator==(const LoraSpec&) const = default;
 };
@@ -106,8 +115,11 @@ struct TrainingSpec {
   std::optional<std::int64_t> globalBatchSize;                     ///< sequences per optimizer step
   std::optional<ActivationCheckpointing> activationCheckpointing;  ///< absent: chosen
   std::optional<Attention> attention;                              ///< default flash
+  std::optional<std::int64_t> checkpointEvery;                     ///< recompute only every n-th layer; default 1
   std::optional<Loss> loss;                                        ///< default standard
-  std::optional<double> tokens;  ///< length of the run; at most one of tokens, steps, epochs
+  std::optional<bool> compile;                                     ///< the blocks run through a compiler; default false
+  std::optional<bool> optimizerInBackward;  ///< each weight is updated as its gradient comes; default false
+  std::optional<double> tokens;             ///< length of the run; at most one of tokens, steps, epochs
   std::optional<double> steps;
   std::optional<double> epochs;
   std::optional<double> datasetTokens;  ///< tokens of one epoch; needed with epochs
@@ -126,7 +138,10 @@ struct TrainingSpec {
     visit("globalBatchSize", self.globalBatchSize);
     visit("activationCheckpointing", self.activationCheckpointing);
     visit("attention", self.attention);
+    visit("checkpointEvery", self.checkpointEvery);
     visit("loss", self.loss);
+    visit("compile", self.compile);
+    visit("optimizerInBackward", self.optimizerInBackward);
     visit("tokens", self.tokens);
     visit("steps", self.steps);
     visit("epochs", self.epochs);
@@ -138,6 +153,9 @@ struct TrainingSpec {
 /// Every field omitted is chosen; every field given is kept.
 struct ParallelismSpec {
   std::optional<std::int64_t> tensor, pipeline, context, expert;
+  std::optional<std::int64_t> virtualStages;  ///< model chunks per pipeline stage; default 1
+  std::optional<std::int64_t> replicate;      ///< groups that each hold all shards (hybrid sharding); default 1
+  std::optional<bool> sequenceParallel;  ///< tensor parallel also splits norms and residuals; default the framework's
   std::optional<Sharding> sharding;
   std::optional<Offload> offload;
 
@@ -147,6 +165,9 @@ struct ParallelismSpec {
     visit("pipeline", self.pipeline);
     visit("context", self.context);
     visit("expert", self.expert);
+    visit("virtualStages", self.virtualStages);
+    visit("replicate", self.replicate);
+    visit("sequenceParallel", self.sequenceParallel);
     visit("sharding", self.sharding);
     visit("offload", self.offload);
   }

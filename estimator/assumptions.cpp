@@ -21,8 +21,8 @@ std::vector<std::string> assumptions(const Workload& w, const Layout& l) {
   }
   if (w.attention != Attention::Eager) out.emplace_back("Attention does not store its scores (flash or sdpa kernels)");
   if (w.method == Method::QLora) {
-    out.push_back("4-bit weights take " + fixed(w.recipe.quantised_bytes, 3) + " B each, scales included" +
-                  (w.recipe.kbit_upcast ? "; embedding, head and norms are raised to fp32" : ""));
+    out.push_back("4-bit weights take " + fixed(w.quantised_bytes, 3) + " B each, scales included" +
+                  (w.kbit_upcast ? "; embedding, head and norms are raised to fp32" : ""));
   }
   if (w.model.moe.experts > 0) {
     out.push_back(l.expert > 1 ? "The fullest expert rank gets " + fixed(w.recipe.expert_imbalance, 2) +
@@ -30,7 +30,8 @@ std::vector<std::string> assumptions(const Workload& w, const Layout& l) {
                                : "Experts are evenly used");
   }
   if (w.model.text_only) out.emplace_back("The vision tower of the published model is not counted");
-  if (w.optimizer.paged) out.emplace_back("Paged optimizer states are counted on the card, where they mostly stay");
+  if (w.optimizer.paged)
+    out.emplace_back("Paged optimizer states leave the card when it is full: they are counted in host memory");
   if (w.precision == Precision::Fp8)
     out.emplace_back("fp8 saves no memory: low-precision copies are kept beside the weights");
   if (w.reference_copies > 0) out.emplace_back("The reference model stays on the card in low precision");

@@ -1,6 +1,7 @@
 #include "estimator/estimate.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/saturating.h"
 #include "base/text.h"
@@ -32,14 +33,20 @@ Resident resident(const Workload& w, const Quantities& q) {
     const double rest_whole = q.whole - q.quantised_whole;
     const double rest_local = q.local - q.quantised_local;
     r.weights = shared(q.bytes.compute, rest_whole, rest_local, q.weight_shards) +
-                shared(w.recipe.quantised_bytes, q.quantised_whole, q.quantised_local, q.weight_shards) +
+                shared(w.quantised_bytes, q.quantised_whole, q.quantised_local, q.weight_shards) +
                 shared(adapter, q.adapters, q.adapters, q.weight_shards);
-    if (w.method == Method::QLora && w.recipe.kbit_upcast) {
+    if (w.kbit_upcast && !(q.weight_shards > 1 && w.recipe.sharded_low_precision)) {
       r.upcast = shared(std::max(0.0, 4 - q.bytes.compute), rest_whole, rest_local, q.weight_shards);
     }
     r.gradients = shared(adapter, q.adapters, q.adapters, q.gradient_shards);
     r.states = shared(o.moments * adapter + o.fixed_bytes, q.adapters, q.adapters, q.state_shards);
     if (o.step_temporary) r.step = shared(adapter, q.adapters, q.adapters, q.state_shards);
+    // Embedding and head trained whole: a copy beside the frozen one, with all its states in compute precision.
+    const double whole = q.trained_whole;
+    r.weights += shared(b.compute, whole, whole, q.weight_shards);
+    r.gradients += shared(b.compute, whole, whole, q.gradient_shards);
+    r.states += shared(o.vector_moments * b.compute + o.vector_fixed, whole, whole, q.state_shards);
+    if (o.step_temporary) r.step += shared(b.compute, whole, whole, q.state_shards);
   } else {
     r.weights = shared(b.weights, q.whole, q.local, q.weight_shards);
     // Autocast caches and fp8 copies; under ZeRO-3 the gathered unit is that copy.
@@ -51,6 +58,12 @@ Resident resident(const Workload& w, const Quantities& q) {
                       q.state_shards) +
                shared(o.vector_moments * b.moment + o.vector_fixed, vectors, vectors, q.state_shards);
     if (o.step_temporary) r.step = shared(b.step, q.trained_whole, q.trained_local, q.state_shards);
+    if (w.optimizer_in_backward) {
+      // Only one layer's gradients, or those of embedding or head, exist at a time.
+      const double unit = std::max({q.trained_layer, q.embedding, q.head});
+      r.gradients = std::min(r.gradients, b.gradients * unit);
+      r.step = std::min(r.step, b.step * unit);
+    }
   }
   r.reference = w.reference_copies * shared(b.compute, q.whole, q.local, q.weight_shards);
   return r;
@@ -58,7 +71,10 @@ Resident resident(const Workload& w, const Quantities& q) {
 
 /// Moves offloaded states to the host. Returns the bytes one GPU's share needs there.
 double offload(const Workload& w, const Layout& layout, Resident& r) {
-  if (layout.offload == Offload::None) return 0;
+  if (layout.offload == Offload::None) {
+    // Paged states leave the card whenever something else needs the room.
+    return w.optimizer.paged ? std::exchange(r.states, 0) : 0;
+  }
   // The host keeps gradients in fp32 for the update, whatever the card accumulates in.
   const double gradient = has_adapters(w)
                               ? w.recipe.adapter_bytes
@@ -80,7 +96,15 @@ void add_activations(const Workload& w, const Layout& layout, const Quantities& 
   const double alive = q.tokens * q.kept_layers * q.in_flight;
   const double layer_input = residual_bytes(w, q) * d(w.model.hidden) / q.hidden_split;
   const double layer = q.bytes.compute * q.layer_elements();
-  use[Term::KeptActivations] = alive * (layout.recompute == Recompute::Full ? layer_input : share * layer);
+  const double recomputed = recomputed_layers(w, layout, q);
+  use.kept_layers = q.kept_layers;
+  if (recomputed > 0) {
+    // On the host only the inputs in transit stay on the card: one going, one coming.
+    const double inputs = layout.recompute == Recompute::Offload ? std::min(2.0, recomputed) : recomputed * q.in_flight;
+    use[Term::KeptActivations] = q.tokens * (inputs * layer_input + (q.kept_layers - recomputed) * q.in_flight * layer);
+  } else {
+    use[Term::KeptActivations] = alive * share * layer;
+  }
 
   const double scores_layer = recipe.score_bytes * q.tokens * d(w.sequence) * d(w.model.heads) / q.tensor;
   const bool eager = w.attention == Attention::Eager;
@@ -91,44 +115,68 @@ void add_activations(const Workload& w, const Layout& layout, const Quantities& 
   use[Term::ExpertDispatch] = share * dispatch_layer * q.mixture_share * q.kept_layers * q.in_flight;
 
   if (use.phase == Phase::Loss && q.has_head) {
-    const double logits = recipe.logits[static_cast<std::size_t>(w.loss)];
+    const double logits = logit_bytes(w, q);
     // 6 B per hidden element: the final norm's fp32 input and bf16 output.
+    // Where head and loss are not split by vocabulary, they are by sequence.
     use[Term::Logits] = q.tokens / q.tensor * (logits * d(w.model.vocab) + 6 * d(w.model.hidden));
   }
   if (use.phase == Phase::LayerBackward && q.kept_layers > 0) {
     use[Term::RecomputedLayer] = (1 - share) * q.tokens * q.bytes.compute * q.largest_layer_elements();
+    if (holds_input_gradients(w, q)) {
+      use[Term::HeldGradients] = q.tokens * q.kept_layers * q.bytes.compute * d(w.model.hidden);
+    }
     use[Term::ExpertDispatch] += (1 - share) * dispatch_layer;
     if (eager && layout.recompute != Recompute::None) use[Term::AttentionScores] = scores_layer;
   }
 }
 
-/// In the backward pass activations go as gradients come: full at one end or at the other.
-void settle_backward(bool gradients_stay, PhaseUse& use) {
-  if (gradients_stay) return;
+/// In the backward pass activations go as gradients come: all activations are there at its start, all gradients
+/// and one layer at its end. The fuller one counts.
+void settle_backward(PhaseUse& use) {
   double& gradients = use[Term::Gradients];
   double& kept = use[Term::KeptActivations];
   double& scores = use[Term::AttentionScores];
-  if (gradients >= kept + scores) {
-    kept = scores = 0;
+  const double layers = std::max(1.0, use.kept_layers);
+  if (gradients + (kept + scores) / layers > kept + scores) {
+    kept /= layers;
+    scores /= layers;
+    use.kept_layers = 1;
   } else {
     gradients = 0;
   }
 }
 
-void add_reserve(const Workload& w, const Layout& layout, PhaseUse& use) {
+/// What the allocator holds beyond what it has handed out.
+double fragmentation(const Workload& w, const Quantities& q, const Resident& resident, const PhaseUse& use) {
+  double dynamic = 0;
+  for (const Term term :
+       {Term::OptimizerTemporary, Term::KeptActivations, Term::RecomputedLayer, Term::AttentionScores, Term::Logits,
+        Term::GatherBuffers, Term::ReduceBuffers, Term::HeldGradients, Term::Dequantisation, Term::ExpertDispatch}) {
+    dynamic += use[term];
+  }
+  const Recipe& r = w.recipe;
+  if (w.expandable_segments) return std::max(r.fragmentation_gib * kGiBytes, r.fragmentation_share * dynamic);
+  double cached = (q.weight_shards > 1 ? r.cached_share_sharded : r.cached_share) * dynamic;
+  if (use[Term::Logits] > 0 && (w.loss == Loss::Standard || w.loss == Loss::Kernel)) {
+    const double element = w.model.low_precision_logits ? q.bytes.compute : 4;
+    cached += r.cached_logits * element * q.tokens / q.tensor * d(w.model.vocab);
+  }
+  if (use.phase != Phase::OptimizerStep) {
+    const double pieces = std::max(0.0, resident.gradients - use[Term::Gradients]) + resident.step;
+    cached += r.cached_step * std::max(0.0, pieces - r.cached_reuse * use[Term::Logits]);
+  }
+  return cached;
+}
+
+void add_reserve(const Workload& w, const Layout& layout, const Quantities& q, const Resident& resident,
+                 PhaseUse& use) {
   const Recipe& r = w.recipe;
   use[Term::Context] = r.context_gib * kGiBytes;
   if (layout.gpus > 1) {
     use[Term::Communicators] =
         (r.communicator_gib + r.more_communicators_gib * std::max(0, communicator_groups(layout) - 1)) * kGiBytes;
   }
-  double dynamic = 0;
-  for (const Term term :
-       {Term::OptimizerTemporary, Term::KeptActivations, Term::RecomputedLayer, Term::AttentionScores, Term::Logits,
-        Term::GatherBuffers, Term::ReduceBuffers, Term::Dequantisation, Term::ExpertDispatch}) {
-    dynamic += use[term];
-  }
-  use[Term::Fragmentation] = std::max(r.fragmentation_gib * kGiBytes, r.fragmentation_share * dynamic);
+  use[Term::Fragmentation] = fragmentation(w, q, resident, use);
 }
 
 PhaseUse phase_use(const Workload& w, const Layout& layout, const Quantities& q, const Resident& r, Phase phase,
@@ -142,17 +190,19 @@ PhaseUse phase_use(const Workload& w, const Layout& layout, const Quantities& q,
   use[Term::OptimizerStates] = r.states;
   use[Term::ReferenceModel] = r.reference;
   // Accumulation keeps gradients from one micro-batch to the next; so do contiguous buffers.
-  const bool gradients_stay = w.recipe.gradients_persist || accumulation_steps(w, layout) > 1;
+  const bool gradients_stay =
+      !w.optimizer_in_backward && (w.recipe.gradients_persist || accumulation_steps(w, layout) > 1);
   if (phase != Phase::Loss || gradients_stay) use[Term::Gradients] = r.gradients;
   if (phase == Phase::OptimizerStep) use[Term::OptimizerTemporary] = r.step;
+  use[Term::HeldGradients] = flat_gradients(w, layout, q);
   add_activations(w, layout, q, use);
   use[Term::GatherBuffers] = gather(w, layout, q, phase).bytes();
   use[Term::ReduceBuffers] = reduce(w, layout, q, phase).bytes();
   if (phase == Phase::LayerBackward) {
-    settle_backward(gradients_stay, use);
+    if (!gradients_stay) settle_backward(use);
     if (w.method == Method::QLora) use[Term::Dequantisation] = q.bytes.compute * q.largest_matrix;
   }
-  add_reserve(w, layout, use);
+  add_reserve(w, layout, q, r, use);
   return use;
 }
 
@@ -180,9 +230,9 @@ double PhaseUse::on_card() const {
   return sum;
 }
 
-double PhaseUse::allocated() const {
-  return on_card() - (*this)[Term::Context] - (*this)[Term::Communicators] - (*this)[Term::Fragmentation];
-}
+double PhaseUse::reserved() const { return on_card() - (*this)[Term::Context] - (*this)[Term::Communicators]; }
+
+double PhaseUse::allocated() const { return reserved() - (*this)[Term::Fragmentation]; }
 
 Estimate estimate(const Workload& workload, const Layout& layout) {
   Estimate out;
@@ -201,7 +251,15 @@ Estimate estimate(const Workload& workload, const Layout& layout) {
     if (out.phases[i].on_card() > out.phases[out.peak].on_card()) out.peak = i;
   }
   out.peak_bytes = sat_from_double(out.peak_use().on_card());
-  out.allocated_bytes = sat_from_double(out.peak_use().allocated());
+  // Each figure has its own peak phase.
+  double allocated = 0, reserved = 0;
+  for (std::size_t i = 0; i < out.phase_count; ++i) {
+    const PhaseUse& use = out.phases[i];
+    allocated = std::max(allocated, use.allocated());
+    reserved = std::max(reserved, use.reserved());
+  }
+  out.allocated_bytes = sat_from_double(allocated);
+  out.reserved_bytes = sat_from_double(reserved);
   out.host_bytes_per_node = sat_from_double(host_share * d(std::min(layout.gpus, layout.gpus_per_node)));
   out.confidence = confidence(workload, layout);
   out.lower_bound_only = workload.model.fidelity == Fidelity::LowerBound;
@@ -212,8 +270,8 @@ std::string_view term_key(Term term) {
   static constexpr std::array<std::string_view, kTerms> kKeys{
       "weights",         "gradients",       "masterWeights",   "optimizerStates", "optimizerTemporary",
       "referenceModel",  "keptActivations", "recomputedLayer", "attentionScores", "logits",
-      "embeddingUpcast", "gatherBuffers",   "reduceBuffers",   "dequantisation",  "expertDispatch",
-      "context",         "communicators",   "fragmentation"};
+      "embeddingUpcast", "gatherBuffers",   "reduceBuffers",   "heldGradients",   "dequantisation",
+      "expertDispatch",  "context",         "communicators",   "fragmentation"};
   return kKeys[static_cast<std::size_t>(term)];
 }
 
@@ -221,8 +279,8 @@ std::string_view term_name(Term term) {
   static constexpr std::array<std::string_view, kTerms> kNames{
       "Weights",         "Gradients",        "Master weights",   "Optimizer states", "Optimizer step",
       "Reference model", "Kept activations", "Recomputed layer", "Attention scores", "Logits",
-      "k-bit upcast",    "Gather buffers",   "Reduce buffers",   "Dequantisation",   "Expert dispatch",
-      "CUDA context",    "Communicators",    "Fragmentation"};
+      "k-bit upcast",    "Gather buffers",   "Reduce buffers",   "Held gradients",   "Dequantisation",
+      "Expert dispatch", "CUDA context",     "Communicators",    "Fragmentation"};
   return kNames[static_cast<std::size_t>(term)];
 }
 

@@ -29,13 +29,14 @@ enum class Term : std::uint8_t {
   EmbeddingUpcast,
   GatherBuffers,
   ReduceBuffers,
+  HeldGradients,  ///< that a sharding scheme keeps whole, or of layer inputs
   Dequantisation,
   ExpertDispatch,
   Context,
   Communicators,
   Fragmentation,
 };
-inline constexpr std::size_t kTerms = 18;
+inline constexpr std::size_t kTerms = 19;
 
 /// "weights", "keptActivations": the key in status.sizing.perGPU.
 [[nodiscard]] std::string_view term_key(Term term);
@@ -56,12 +57,14 @@ enum class Stage : std::uint8_t { First, Last };  ///< of the pipeline; Last onl
 struct PhaseUse {
   Phase phase = Phase::Loss;
   Stage stage = Stage::First;
+  double kept_layers = 0;  ///< layers whose activations are alive
   std::array<double, kTerms> bytes{};
 
   [[nodiscard]] double operator[](Term term) const { return bytes[static_cast<std::size_t>(term)]; }
   [[nodiscard]] double& operator[](Term term) { return bytes[static_cast<std::size_t>(term)]; }
   [[nodiscard]] double on_card() const;    ///< all terms
-  [[nodiscard]] double allocated() const;  ///< without context, communicators, fragmentation
+  [[nodiscard]] double reserved() const;   ///< without context and communicators
+  [[nodiscard]] double allocated() const;  ///< without fragmentation as well
 };
 
 struct Confidence {
@@ -75,7 +78,8 @@ struct Estimate {
   std::size_t peak = 0;  ///< index of the peak phase
 
   std::int64_t peak_bytes = 0;           ///< on the card, reserve included: the figure at the gate
-  std::int64_t allocated_bytes = 0;      ///< what the framework's allocator would report at the peak
+  std::int64_t reserved_bytes = 0;       ///< what the framework's allocator would hold, its cache included
+  std::int64_t allocated_bytes = 0;      ///< what it would have handed out at the peak
   std::int64_t host_bytes_per_node = 0;  ///< RAM for offloaded states; 0 without offload
   Confidence confidence;
   bool lower_bound_only = false;  ///< only a parameter count was given: never enforce

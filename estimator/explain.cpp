@@ -59,9 +59,10 @@ std::string weights_sum(const Sum& s) {
   std::string text;
   const double quantised = n > 1 ? q.quantised_whole : q.quantised_local;
   const double rest = (n > 1 ? q.whole : q.local) - quantised;
-  if (quantised > 0) text = "4-bit " + number(quantised) + " x " + per(s.w.recipe.quantised_bytes) + " + ";
+  if (quantised > 0) text = "4-bit " + number(quantised) + " x " + per(s.w.quantised_bytes) + " + ";
   text += float_name(q.bytes.compute) + " " + number(rest) + " x " + per(q.bytes.compute);
   if (q.adapters > 0) text += " + adapters " + number(q.adapters) + " x " + per(s.w.recipe.adapter_bytes);
+  if (q.trained_whole > 0) text += " + embedding, head " + number(q.trained_whole) + " x " + per(q.bytes.compute);
   return n > 1 ? "(" + text + ")" + over(n) : text;
 }
 
@@ -72,15 +73,43 @@ std::string trained_sum(const Sum& s, double bytes, double shards, const std::st
   return words + count + " x " + per(bytes) + over(shards);
 }
 
+/// Embedding and head, trained whole beside adapters.
+std::string vocabulary_sum(const Sum& s, double bytes, double shards) {
+  if (!has_adapters(s.w) || s.q.trained_whole <= 0) return "";
+  return " + embedding, head " + number(s.q.trained_whole) + " x " + per(bytes) + over(shards);
+}
+
+std::string gradients_sum(const Sum& s, double bytes) {
+  if (s.w.optimizer_in_backward && !has_adapters(s.w)) {
+    const double unit = std::max({s.q.trained_layer, s.q.embedding, s.q.head});
+    if (unit * bytes < bytes * s.q.trained_whole / s.q.gradient_shards)
+      return "one at a time, " + number(unit) + " x " + per(bytes);
+  }
+  std::string text = trained_sum(s, bytes, s.q.gradient_shards, float_name(bytes) + " ");
+  text += vocabulary_sum(s, s.q.bytes.compute, s.q.gradient_shards);
+  return text;
+}
+
+std::string held_sum(const Sum& s) {
+  const Quantities& q = s.q;
+  if (flat_gradients(s.w, s.l, q) > 0) {
+    return "whole flat parameters " + number(q.local - q.quantised_local) + " x " + per(q.bytes.compute);
+  }
+  return "of layer inputs, " + number(q.tokens) + " tokens x " + number(q.kept_layers) + " layers x " +
+         number(static_cast<double>(s.w.model.hidden)) + " x " + per(q.bytes.compute);
+}
+
 std::string states_sum(const Sum& s) {
   const OptimizerRow& o = s.w.optimizer;
   const Quantities& q = s.q;
   const double moment = has_adapters(s.w) ? s.w.recipe.adapter_bytes : q.bytes.moment;
   const double matrix_bytes = o.moments * moment + o.fixed_bytes;
   const double vector_bytes = o.vector_moments * moment + o.vector_fixed;
-  if (has_adapters(s.w) || matrix_bytes == vector_bytes) {
-    return trained_sum(s, matrix_bytes, q.state_shards, o.label + " ");
+  if (has_adapters(s.w)) {
+    return trained_sum(s, matrix_bytes, q.state_shards, o.label + " ") +
+           vocabulary_sum(s, o.vector_moments * q.bytes.compute + o.vector_fixed, q.state_shards);
   }
+  if (matrix_bytes == vector_bytes) return trained_sum(s, matrix_bytes, q.state_shards, o.label + " ");
   const double trained = q.state_shards > 1 ? q.trained_whole : q.trained_local;
   const std::string both = number(trained - q.trained_vectors) + " x " + per(matrix_bytes) + " + " +
                            number(q.trained_vectors) + " x " + per(vector_bytes);
@@ -92,14 +121,21 @@ std::string flights(const Quantities& q) {
 }
 
 std::string kept_sum(const Sum& s) {
-  const std::string tokens = number(s.q.tokens) + " tokens x " + number(s.q.kept_layers) + " layers x ";
-  if (s.l.recompute == Recompute::Full) {
-    return tokens + number(static_cast<double>(s.w.model.hidden)) + " x " + per(residual_bytes(s.w, s.q)) +
-           over(s.q.hidden_split) + flights(s.q);
+  const std::string tokens = number(s.q.tokens) + " tokens x ";
+  const auto layers = [&](double count) { return tokens + number(count) + (count == 1 ? " layer x " : " layers x "); };
+  const std::string whole = number(s.q.layer_elements()) + " x " + per(s.q.bytes.compute);
+  const std::string hidden = number(static_cast<double>(s.w.model.hidden));
+  const double kept = s.use.kept_layers;
+  const double recomputed = std::min(recomputed_layers(s.w, s.l, s.q), kept);
+  if (recomputed <= 0) {
+    const double share = kept_share(s.w, s.l.recompute);
+    return layers(kept) + whole + (share < 1 ? " x " + number(share) : "") + flights(s.q);
   }
-  const double share = kept_share(s.w, s.l.recompute);
-  return tokens + number(s.q.layer_elements()) + " x " + per(s.q.bytes.compute) +
-         (share < 1 ? " x " + number(share) : "") + flights(s.q);
+  const bool offloaded = s.l.recompute == Recompute::Offload;
+  std::string text = layers(offloaded ? std::min(2.0, recomputed) : recomputed) + hidden + " x " +
+                     per(residual_bytes(s.w, s.q)) + over(s.q.hidden_split) + (offloaded ? "" : flights(s.q));
+  if (kept > recomputed) text += " + " + layers(kept - recomputed) + whole + flights(s.q);
+  return text;
 }
 
 std::string layer_sum(const Sum& s) {
@@ -112,14 +148,14 @@ std::string scores_sum(const Sum& s) {
   std::string text = number(s.q.tokens) + " tokens x " + number(static_cast<double>(s.w.sequence)) + " x " +
                      number(static_cast<double>(s.w.model.heads)) + " heads x " + per(s.w.recipe.score_bytes) +
                      over(s.q.tensor);
-  if (s.l.recompute == Recompute::None) text += " x " + number(s.q.kept_layers) + " layers" + flights(s.q);
+  if (s.l.recompute == Recompute::None) text += " x " + number(s.use.kept_layers) + " layers" + flights(s.q);
   return text;
 }
 
 std::string logits_sum(const Sum& s) {
   return number(s.q.tokens) + " tokens x (" + number(static_cast<double>(s.w.model.vocab)) + " x " +
-         per(s.w.recipe.logits[static_cast<std::size_t>(s.w.loss)]) + " + " +
-         number(static_cast<double>(s.w.model.hidden)) + " x 6 B)" + over(s.q.tensor);
+         per(logit_bytes(s.w, s.q)) + " + " + number(static_cast<double>(s.w.model.hidden)) + " x 6 B)" +
+         over(s.q.tensor);
 }
 
 std::string gather_sum(const Sum& s) {
@@ -165,12 +201,13 @@ std::string term_sum(const Sum& s, Term term) {
     case Term::Weights: return weights_sum(s);
     case Term::Gradients: {
       const double bytes = adapters ? r.adapter_bytes : q.bytes.gradients;
-      return trained_sum(s, bytes, q.gradient_shards, float_name(bytes) + " ");
+      return gradients_sum(s, bytes);
     }
     case Term::Master: return trained_sum(s, q.bytes.master, q.state_shards, float_name(q.bytes.master) + " ");
     case Term::OptimizerStates: return states_sum(s);
     case Term::OptimizerTemporary:
-      return trained_sum(s, adapters ? r.adapter_bytes : q.bytes.step, q.state_shards, "temporary ");
+      return trained_sum(s, adapters ? r.adapter_bytes : q.bytes.step, q.state_shards, "temporary ") +
+             vocabulary_sum(s, q.bytes.compute, q.state_shards);
     case Term::ReferenceModel:
       return number(s.w.reference_copies) + " copy x " + shared_count(q.whole, q.local, q.weight_shards) + " x " +
              per(q.bytes.compute) + over(q.weight_shards);
@@ -184,6 +221,7 @@ std::string term_sum(const Sum& s, Term term) {
              over(q.weight_shards);
     case Term::GatherBuffers: return gather_sum(s);
     case Term::ReduceBuffers: return reduce_sum(s);
+    case Term::HeldGradients: return held_sum(s);
     case Term::Dequantisation: return "largest matrix " + number(q.largest_matrix) + " x " + per(q.bytes.compute);
     case Term::ExpertDispatch: return dispatch_sum(s);
     case Term::Context: return "driver context and kernels " + number(r.context_gib) + " GiB";
@@ -194,6 +232,7 @@ std::string term_sum(const Sum& s, Term term) {
       return first + " + " + number(r.more_communicators_gib) + " GiB x " + std::to_string(further) + " further groups";
     }
     case Term::Fragmentation: {
+      if (!s.w.expandable_segments) return "the allocator's cache of blocks that nothing else fits into";
       const double dynamic = dynamic_bytes(s.use) / kGiBytes;
       if (r.fragmentation_share * dynamic <= r.fragmentation_gib)
         return "at least " + number(r.fragmentation_gib) + " GiB";
@@ -291,14 +330,15 @@ struct Group {
 
 std::vector<Group> summary_groups(const Workload& w, const PhaseUse& u) {
   const std::string states = has_adapters(w) ? "weights+adapters" : "weights+grads+" + w.optimizer.label;
-  return {{states, u[Term::Weights] + u[Term::Gradients] + u[Term::Master] + u[Term::OptimizerStates] +
-                       u[Term::OptimizerTemporary] + u[Term::EmbeddingUpcast]},
-          {"reference model", u[Term::ReferenceModel]},
-          {"activations", u[Term::KeptActivations] + u[Term::RecomputedLayer] + u[Term::ExpertDispatch]},
-          {"attention scores", u[Term::AttentionScores]},
-          {"logits", u[Term::Logits]},
-          {"buffers", u[Term::GatherBuffers] + u[Term::ReduceBuffers] + u[Term::Dequantisation]},
-          {"context and reserve", u[Term::Context] + u[Term::Communicators] + u[Term::Fragmentation]}};
+  return {
+      {states, u[Term::Weights] + u[Term::Gradients] + u[Term::Master] + u[Term::OptimizerStates] +
+                   u[Term::OptimizerTemporary] + u[Term::EmbeddingUpcast]},
+      {"reference model", u[Term::ReferenceModel]},
+      {"activations", u[Term::KeptActivations] + u[Term::RecomputedLayer] + u[Term::ExpertDispatch]},
+      {"attention scores", u[Term::AttentionScores]},
+      {"logits", u[Term::Logits]},
+      {"buffers", u[Term::GatherBuffers] + u[Term::ReduceBuffers] + u[Term::HeldGradients] + u[Term::Dequantisation]},
+      {"context and reserve", u[Term::Context] + u[Term::Communicators] + u[Term::Fragmentation]}};
 }
 
 }  // namespace

@@ -26,7 +26,9 @@ struct Layout {
   std::int64_t pipeline = 1;
   std::int64_t context = 1;
   std::int64_t expert = 1;
-  std::int64_t data = 1;  ///< replicas; ZeRO shards over data * context
+  std::int64_t data = 1;            ///< replicas; ZeRO shards over data * context / replicate
+  std::int64_t replicate = 1;       ///< groups that each hold all shards (hybrid sharding); divides data
+  std::int64_t virtual_stages = 1;  ///< chunks of the model per pipeline stage (interleaved schedule)
   Sharding sharding = Sharding::None;
   Offload offload = Offload::None;
   Recompute recompute = Recompute::None;
@@ -34,7 +36,7 @@ struct Layout {
   std::int64_t gpus_per_node = 8;
 
   /// GPUs that share the sharded states.
-  [[nodiscard]] std::int64_t shards() const { return data * context; }
+  [[nodiscard]] std::int64_t shards() const { return data * context / replicate; }
   [[nodiscard]] std::int64_t nodes() const { return (gpus + gpus_per_node - 1) / gpus_per_node; }
   bool operator==(const Layout&) const = default;
 };
@@ -45,6 +47,8 @@ struct LayoutConstraints {
   std::optional<std::int64_t> pipeline;
   std::optional<std::int64_t> context;
   std::optional<std::int64_t> expert;
+  std::optional<std::int64_t> replicate;
+  std::optional<std::int64_t> virtual_stages;
   std::optional<Sharding> sharding;
   std::optional<Offload> offload;
 };

@@ -82,9 +82,10 @@ struct Model {
   bool norm_weights = true;  ///< false when norms have no parameters (OLMo)
   QkNorm qk_norm = QkNorm::None;
   bool attention_sinks = false;
-  bool embedding_norm = false;  ///< a norm right after the embedding (BLOOM)
-  bool text_only = false;       ///< the published model also has a vision tower, which is not counted
-  bool parallel_block = false;  ///< attention and MLP read the same input
+  bool embedding_norm = false;        ///< a norm right after the embedding (BLOOM)
+  bool text_only = false;             ///< the published model also has a vision tower, which is not counted
+  bool low_precision_logits = false;  ///< the modelling code never raises logits to fp32
+  bool parallel_block = false;        ///< attention and MLP read the same input
   std::int64_t norms_per_layer = 2;
   std::int64_t learned_positions = 0;  ///< rows of a trained position table; 0 for rotary
   std::int64_t max_positions = 0;      ///< longest sequence the model is made for; 0 unknown

@@ -32,7 +32,8 @@ struct KeptInputs {
 };
 
 KeptInputs kept_inputs(const Workload& w) {
-  if (!has_adapters(w)) return {};
+  // The kernels of 4-bit matrices keep their inputs.
+  if (w.method != Method::Lora) return {};
   const auto adapted = [&](std::initializer_list<const char*> names) {
     if (w.lora.targets.empty()) return 1.0;
     for (const char* name : names) {
@@ -43,14 +44,34 @@ KeptInputs kept_inputs(const Workload& w) {
   return {adapted({"q", "k", "v"}), adapted({"gate", "up"}), adapted({"down"})};
 }
 
+/// Widths of the inputs of all adapted matrices of a layer.
+double adapted_inputs(const Workload& w) {
+  double sum = 0;
+  for (const Matrix& matrix : matrices(w.model)) {
+    const bool adapted = w.lora.targets.empty() ||
+                         std::find(w.lora.targets.begin(), w.lora.targets.end(), matrix.name) != w.lora.targets.end();
+    if (!matrix.in_layer || !adapted) continue;
+    // Of the routed experts a token passes only its own.
+    const double passed =
+        std::min(matrix.count / std::max(1.0, d(w.model.layers)), std::max(1.0, d(w.model.moe.top_k)));
+    sum += matrix.in * passed;
+  }
+  return sum;
+}
+
 void fill_layer_elements(const Workload& w, const Layout& layout, Quantities& q) {
   const Model& m = w.model;
   const Recipe& recipe = w.recipe;
   // LayerNorm has a fused kernel everywhere; an RMSNorm written in Python upcasts.
-  const double norm_copies = m.norm_bias ? std::min(1.0, recipe.norm_copies) : recipe.norm_copies;
+  // A compiler computes norms again instead of keeping what they work on.
+  const double norm_copies = w.compile ? 0 : m.norm_bias ? std::min(1.0, recipe.norm_copies) : recipe.norm_copies;
   const KeptInputs inputs = kept_inputs(w);
   const double outputs = std::max(0.0, d(m.norms_per_layer) - 2) + inputs.attention + inputs.mlp;
-  q.hidden_elements = (d(m.norms_per_layer) * norm_copies + outputs + recipe.block_copies) * d(m.hidden);
+  // Adapters of higher precision work on a copy of their matrix's input.
+  const double casts = has_adapters(w) && recipe.adapter_bytes > q.bytes.compute ? adapted_inputs(w) : 0;
+  // ...and writes a residual's sum where its first term was.
+  const double block_copies = recipe.block_copies - (w.compile ? 1 : 0);
+  q.hidden_elements = casts + (d(m.norms_per_layer) * norm_copies + outputs + block_copies) * d(m.hidden);
   q.head_elements = head_elements(w, norm_copies);
 
   const double copies = (m.mlp_matrices == 3 ? recipe.mlp_copies : recipe.plain_mlp_copies) - (1 - inputs.down);
@@ -110,7 +131,9 @@ void fill_parameters(const Workload& w, const Layout& layout, Stage stage, Quant
     q.quantised_local = q.layers * (other + quantised_experts);
   }
   if (has_adapters(w)) {
-    q.adapters = w.adapters * (q.layers / std::max(1.0, d(m.layers))) / t;
+    const double own = w.adapters - w.expert_adapters + w.expert_adapters / e;
+    q.adapters = own * (q.layers / std::max(1.0, d(m.layers))) / t;
+    if (w.lora.train_embeddings) q.trained_whole = q.trained_local = q.embedding + q.head;
     return;
   }
   const double trained_layers = trained_layers_of(w, q, stage, pipeline);
@@ -120,6 +143,15 @@ void fill_parameters(const Workload& w, const Layout& layout, Stage stage, Quant
   q.trained_whole = trained_layers * (body + experts) + trained_vocabulary;
   q.trained_local = trained_layers * q.layer + trained_vocabulary;
   q.trained_vectors = trained_layers * p.layer.norms + trained_vocabulary;
+}
+
+/// One forward, one backward at a time: stage i of p holds p - i micro-batches. With v chunks per stage
+/// (Narayanan et al., arXiv 2104.04473) it has run 2 (p - i - 1) + (v - 1) p + 1 chunks before its first backward.
+double micro_batches_alive(const Layout& layout, Stage stage) {
+  const double p = d(layout.pipeline);
+  const double v = d(layout.virtual_stages);
+  const double ahead = stage == Stage::First ? p - 1 : 0;
+  return v > 1 ? (2 * ahead + (v - 1) * p + 1) / v : ahead + 1;
 }
 
 }  // namespace
@@ -134,8 +166,7 @@ Quantities quantities(const Workload& w, const Layout& layout, Stage stage) {
   q.has_embedding = layout.pipeline == 1 || stage == Stage::First;
   q.has_head = layout.pipeline == 1 || stage == Stage::Last;
   q.tokens = d(layout.micro_batch) * w.sequences_per_sample * d(w.sequence) / d(layout.context);
-  // One forward, one backward at a time: stage i of p holds min(micro-batches, p - i).
-  q.in_flight = stage == Stage::First ? std::min(pipeline, d(accumulation_steps(w, layout))) : 1;
+  q.in_flight = std::min(micro_batches_alive(layout, stage), d(accumulation_steps(w, layout)));
   // Adapters sit in every layer; nothing is kept when nothing at all is trained.
   q.kept_layers = has_adapters(w) && w.adapters <= 0 ? 0 : q.layers;
 
@@ -154,10 +185,11 @@ Gather gather(const Workload& w, const Layout& layout, const Quantities& q, Phas
   if (phase == Phase::OptimizerStep) return g;
   const Recipe& recipe = w.recipe;
   if (q.weight_shards > 1 || layout.offload == Offload::Full) {
-    // The prefetched layer is there only once the backward pass runs.
-    g.units = phase == Phase::Loss ? std::max(1.0, recipe.gathered_units - 1) : recipe.gathered_units;
+    // With a pipeline weights stay whole from one micro-batch to the next.
+    const double units = phase == Phase::Loss ? recipe.gathered_at_loss : recipe.gathered_units;
+    g.units = layout.pipeline > 1 ? q.layers : std::min(units, q.layers);
     const double quantised = q.quantised_local / std::max(1.0, q.layers);
-    g.layer_bytes = recipe.quantised_bytes * quantised + q.bytes.compute * std::max(0.0, q.layer - quantised);
+    g.layer_bytes = w.quantised_bytes * quantised + q.bytes.compute * std::max(0.0, q.layer - quantised);
     const double live = std::min(recipe.live_parameters, q.local);
     if (live * q.bytes.compute > g.units * g.layer_bytes) g.live = live;
     if (recipe.root_gathered) {
@@ -165,6 +197,7 @@ Gather gather(const Workload& w, const Layout& layout, const Quantities& q, Phas
     } else if (phase == Phase::Loss) {
       g.root = q.head;
     }
+    if (!recipe.vocabulary_parallel) g.root *= q.tensor;
   }
   if (layout.context > 1 && phase == Phase::LayerBackward) {
     // Two blocks, the one in use and the one arriving, each of keys and values.
@@ -180,7 +213,10 @@ Reduce reduce(const Workload& w, const Layout& layout, const Quantities& q, Phas
   if (q.gradient_shards > 1) {
     r.element_bytes = adapters ? recipe.adapter_bytes : recipe.reduce_bytes;
     if (phase == Phase::LayerBackward) r.elements = adapters ? q.adapters / std::max(1.0, q.layers) : q.trained_layer;
-    if (phase == Phase::Loss && !adapters) r.elements = q.head;
+    // A pipeline adds up whole gradients and scatters them after its last micro-batch.
+    if (layout.pipeline > 1 && q.weight_shards > 1 && phase != Phase::OptimizerStep && !adapters) {
+      r.elements = q.trained_local;
+    }
   } else if (layout.sharding == Sharding::None && layout.data > 1 && recipe.ddp_copy) {
     r.elements = adapters ? q.adapters : q.trained_local;
     r.element_bytes = adapters ? recipe.adapter_bytes : q.bytes.gradients;
@@ -196,6 +232,20 @@ double kept_share(const Workload& w, Recompute recompute) {
   return recompute == Recompute::Selective ? w.recipe.selective_share : 0;
 }
 
+double logit_bytes(const Workload& w, const Quantities& q) {
+  const double bytes = w.recipe.logits[static_cast<std::size_t>(w.loss)];
+  // Without a copy in fp32: logits, the shifted copy, log-softmax and gradient, all in compute precision.
+  // Autocast computes the loss in fp32 all the same.
+  const bool pure = w.precision == Precision::Bf16;
+  if (w.model.low_precision_logits && pure && w.loss == Loss::Standard) return std::min(bytes, 4 * q.bytes.compute);
+  return bytes;
+}
+
+double recomputed_layers(const Workload& w, const Layout& layout, const Quantities& q) {
+  if (layout.recompute != Recompute::Full && layout.recompute != Recompute::Offload) return 0;
+  return std::ceil(q.kept_layers / d(w.recompute_every));
+}
+
 int communicator_groups(const Layout& layout) {
   int groups = 0;
   for (const std::int64_t degree : {layout.tensor, layout.pipeline, layout.context, layout.expert, layout.data}) {
@@ -205,8 +255,10 @@ int communicator_groups(const Layout& layout) {
 }
 
 double residual_bytes(const Workload& w, const Quantities& q) {
-  // k-bit preparation casts the embedding to fp32, and the stream between layers follows.
-  if (w.method == Method::QLora && w.recipe.kbit_upcast) return std::max(4.0, q.bytes.residual);
+  if (q.weight_shards > 1 && w.recipe.sharded_low_precision) return q.bytes.compute;
+  // k-bit preparation casts the embedding to fp32, and the stream follows where 4-bit matrices answer in the
+  // type they were asked in (bitsandbytes; GPTQ kernels answer in 16 bits).
+  if (w.kbit_upcast && w.quantization != Quantization::Gptq) return std::max(4.0, q.bytes.residual);
   // A base loaded in low precision for adapters has a low-precision stream.
   return has_adapters(w) ? q.bytes.compute : q.bytes.residual;
 }

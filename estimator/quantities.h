@@ -76,6 +76,11 @@ struct Reduce {
 enum class Stage : std::uint8_t;
 enum class Phase : std::uint8_t;
 
+/// LoRA or QLoRA: the base is frozen and only adapters are trained.
+[[nodiscard]] inline bool has_adapters(const Workload& w) {
+  return w.method == Method::Lora || w.method == Method::QLora;
+}
+
 /// The factors of the first or the last pipeline stage.
 [[nodiscard]] Quantities quantities(const Workload& workload, const Layout& layout, Stage stage);
 
@@ -85,13 +90,25 @@ enum class Phase : std::uint8_t;
 /// Share of the layers' forward tensors that stay from forward to backward.
 [[nodiscard]] double kept_share(const Workload& workload, Recompute recompute);
 
+/// Bytes per token and vocabulary element at the loss.
+[[nodiscard]] double logit_bytes(const Workload& workload, const Quantities& q);
+
+/// ZeRO-3 over a frozen base that keeps the gradient of every layer's input to the end of the backward pass.
+[[nodiscard]] inline bool holds_input_gradients(const Workload& w, const Quantities& q) {
+  return w.recipe.held_input_gradients && has_adapters(w) && q.weight_shards > 1;
+}
+
+/// Bytes of the gradients of flat parameters, which stay whole from one micro-batch to the next under ZeRO-3.
+[[nodiscard]] inline double flat_gradients(const Workload& w, const Layout& layout, const Quantities& q) {
+  const bool flat = w.recipe.flat_gradients && layout.sharding == Sharding::Zero3 && layout.shards() > 1;
+  return flat ? q.bytes.compute * (q.local - q.quantised_local) : 0;
+}
+
+/// Layers of the stage whose tensors are all computed again: only their inputs are kept.
+[[nodiscard]] double recomputed_layers(const Workload& workload, const Layout& layout, const Quantities& q);
+
 /// Process groups with more than one member.
 [[nodiscard]] int communicator_groups(const Layout& layout);
-
-/// LoRA or QLoRA: the base is frozen and only adapters are trained.
-[[nodiscard]] inline bool has_adapters(const Workload& w) {
-  return w.method == Method::Lora || w.method == Method::QLora;
-}
 
 /// Bytes per element of the stream between layers.
 [[nodiscard]] double residual_bytes(const Workload& workload, const Quantities& q);

@@ -75,6 +75,7 @@ void read_traits(const YAML::Node& node, const std::string& where, Model& m) {
   row.optional("norms_per_layer", m.norms_per_layer);
   row.optional("embedding_norm", m.embedding_norm);
   row.optional("attention_sinks", m.attention_sinks);
+  row.optional("low_precision_logits", m.low_precision_logits);
   row.optional("parallel_block", m.parallel_block);
   row.optional("learned_positions", m.learned_positions);
   row.optional("max_positions", m.max_positions);
@@ -188,6 +189,15 @@ void read_shardings(Row& row, std::vector<Sharding>& out) {
   }
 }
 
+void read_quantization(Row& row, Quantization& out) {
+  std::string name;
+  row.optional("quantization", name);
+  if (name.empty()) return;
+  const auto value = api::value_named<Quantization>(name);
+  if (!value) throw BadRow{row.where() + ".quantization", "must be nf4, nf4-double or gptq"};
+  out = *value;
+}
+
 /// `base` gives what the row leaves out.
 Recipe recipe_row(const YAML::Node& node, const std::string& where, Recipe base) {
   Row row(node, where);
@@ -212,17 +222,27 @@ Recipe recipe_row(const YAML::Node& node, const std::string& where, Recipe base)
   row.optional("plain_mlp_copies", r.plain_mlp_copies);
   row.optional("score_bytes", r.score_bytes);
   row.optional("selective_share", r.selective_share);
+  row.optional("gathered_at_loss", r.gathered_at_loss);
   row.optional("gathered_units", r.gathered_units);
   row.optional("reduce_bytes", r.reduce_bytes);
   row.optional("bucket_bytes", r.bucket_bytes);
   row.optional("live_parameters", r.live_parameters);
   row.optional("root_gathered", r.root_gathered);
+  row.optional("vocabulary_parallel", r.vocabulary_parallel);
   row.optional("ddp_copy", r.ddp_copy);
   row.optional("gradients_persist", r.gradients_persist);
   row.optional("sequence_parallel", r.sequence_parallel);
+  row.optional("flat_gradients", r.flat_gradients);
+  row.optional("held_input_gradients", r.held_input_gradients);
+  row.optional("sharded_low_precision", r.sharded_low_precision);
   row.optional("kbit_upcast", r.kbit_upcast);
   row.optional("offload_gradients", r.offload_gradients);
-  row.optional("quantised_bytes", r.quantised_bytes);
+  Row quantised(row.child("quantised_bytes"), where + ".quantised_bytes");
+  for (const auto& [quantization, name] : api::EnumNames<Quantization>::table) {
+    quantised.optional(std::string(name).c_str(), r.quantised_bytes.at(static_cast<std::size_t>(quantization)));
+  }
+  quantised.finish();
+  read_quantization(row, r.quantization);
   row.optional("adapter_bytes", r.adapter_bytes);
   row.optional("host_slack", r.host_slack);
   row.optional("expert_imbalance", r.expert_imbalance);
@@ -231,6 +251,11 @@ Recipe recipe_row(const YAML::Node& node, const std::string& where, Recipe base)
   row.optional("more_communicators_gib", r.more_communicators_gib);
   row.optional("fragmentation_share", r.fragmentation_share);
   row.optional("fragmentation_gib", r.fragmentation_gib);
+  row.optional("cached_share", r.cached_share);
+  row.optional("cached_share_sharded", r.cached_share_sharded);
+  row.optional("cached_logits", r.cached_logits);
+  row.optional("cached_step", r.cached_step);
+  row.optional("cached_reuse", r.cached_reuse);
   row.optional("model_parallel", r.model_parallel);
   read_shardings(row, r.shardings);
   row.finish();

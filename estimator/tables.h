@@ -20,9 +20,10 @@ namespace loadline::estimator {
 
 using api::Loss;
 using api::Precision;
+using api::Quantization;
 using api::Sharding;
 inline constexpr std::size_t kPrecisions = 5;
-inline constexpr std::size_t kLosses = 3;
+inline constexpr std::size_t kLosses = 4;
 
 /// A model of the table, with what was published about it.
 struct ModelRow {
@@ -66,26 +67,39 @@ struct Recipe {
   double plain_mlp_copies = 2;    ///< the same for a plain MLP
   double score_bytes = 6;         ///< per head, query and key with eager attention (softmax and its cast)
   double selective_share = 0.42;  ///< of a layer's tensors, what selective recompute keeps
-  double expert_imbalance = 1.25;   ///< tokens of the fullest expert rank over the mean
-  double gathered_units = 2;        ///< layers whole at once under ZeRO-3 in the backward: current and prefetched
-  double reduce_bytes = 4;          ///< per element of a gradient waiting for its reduce-scatter
-  double bucket_bytes = 0;          ///< fixed communication buckets per GPU when states are sharded
-  double live_parameters = 0;       ///< ZeRO-3: parameters that may stay gathered, a count
-  bool root_gathered = true;        ///< ZeRO-3: embedding and head stay whole from forward to backward
-  bool ddp_copy = true;             ///< DDP keeps gradients a second time, in buckets
-  bool gradients_persist = true;    ///< gradients are allocated all the time, not only from backward to step
-  bool sequence_parallel = false;   ///< tensor parallel also splits what norms and residuals keep
-  bool kbit_upcast = false;         ///< k-bit loading makes embedding, head, norms and the residual stream fp32
-  bool offload_gradients = false;   ///< optimizer offload moves gradients to the host as well
-  double quantised_bytes = 0.5625;  ///< per 4-bit weight, block scales included
-  double adapter_bytes = 4;         ///< per adapter weight, its gradient and each moment
-  double host_slack = 1.5;          ///< host RAM for offload over the bytes of the states
+  double expert_imbalance = 1.25;  ///< tokens of the fullest expert rank over the mean
+  double gathered_at_loss = 1;     ///< layers whole at the loss under ZeRO-3
+  double gathered_units = 2;       ///< layers whole at once under ZeRO-3 in the backward: current and prefetched
+  double reduce_bytes = 4;         ///< per element of a gradient waiting for its reduce-scatter
+  double bucket_bytes = 0;         ///< fixed communication buckets per GPU when states are sharded
+  double live_parameters = 0;      ///< ZeRO-3: parameters that may stay gathered, a count
+  bool root_gathered = true;       ///< ZeRO-3: embedding and head stay whole from forward to backward
+  bool vocabulary_parallel =
+      true;              ///< tensor parallel splits embedding and head; else they are sharded and gathered whole
+  bool ddp_copy = true;  ///< DDP keeps gradients a second time, in buckets
+  bool gradients_persist = true;   ///< gradients are allocated all the time, not only from backward to step
+  bool sequence_parallel = false;  ///< tensor parallel also splits what norms and residuals keep
+  bool flat_gradients = false;     ///< ZeRO-3 shards flat parameters: all gradients, of frozen weights too, stay whole
+  bool held_input_gradients = false;   ///< ZeRO-3 with a frozen base holds every layer's input gradient to the end
+  bool sharded_low_precision = false;  ///< ZeRO-3 runs all of a layer in compute precision, the residual stream too
+  bool kbit_upcast = false;            ///< k-bit loading makes embedding, head, norms and the residual stream fp32
+  bool offload_gradients = false;      ///< optimizer offload moves gradients to the host as well
+  std::array<double, 3> quantised_bytes{0.5625, 0.516, 0.52};  ///< per 4-bit weight, scales included, by Quantization
+  Quantization quantization = Quantization::Nf4;               ///< what 4-bit loading does unless told otherwise
+  double adapter_bytes = 4;                                    ///< per adapter weight, its gradient and each moment
+  double host_slack = 1.5;                                     ///< host RAM for offload over the bytes of the states
 
   double context_gib = 0.9;             ///< CUDA context and kernels
   double communicator_gib = 1.2;        ///< NCCL with one communicator; 0 on one GPU
   double more_communicators_gib = 0.3;  ///< each further process group
   double fragmentation_share = 0.04;    ///< of what is allocated and freed every step
   double fragmentation_gib = 0.5;       ///< at least
+  // Without expandable segments the allocator keeps blocks that later requests do not fit into.
+  double cached_share = 0.1;          ///< of what comes and goes, on one card
+  double cached_share_sharded = 0.2;  ///< the same where layers are gathered
+  double cached_logits = 1.25;        ///< fp32 logits of one micro-batch
+  double cached_step = 0.8;           ///< gradients and step temporary that find no room in the cache...
+  double cached_reuse = 0.6;          ///< ...of which this share of the logits is such room
 
   std::vector<Sharding> shardings;  ///< what may be chosen when the user fixes none
   bool model_parallel = false;      ///< tensor, pipeline, context and expert parallel may be chosen
@@ -101,7 +115,7 @@ struct OptimizerRow {
   double vector_moments = 2;  ///< the same for embeddings, head and norms (Muon keeps Adam there)
   double vector_fixed = 0;
   bool step_temporary = true;  ///< its step makes the temporary of StateBytes::step
-  bool paged = false;          ///< states may move to host memory; counted on the card all the same
+  bool paged = false;          ///< states lie in unified memory: they leave the card when it is full
 };
 
 struct Tables {

@@ -16,6 +16,7 @@ constexpr std::int64_t kDefaultRank = 16;
 /// Larger than any sequence or batch anyone trains with; keeps slips out and sums readable.
 constexpr std::int64_t kMaxSequence = 100'000'000;
 constexpr std::int64_t kMaxBatch = 100'000'000;
+constexpr std::int64_t kMaxLayers = 4096;
 
 /// Collects what is wrong while the spec is resolved.
 struct Resolver {
@@ -97,6 +98,15 @@ void resolve_lora(Resolver& r, Workload& w) {
     w.lora.rank = kDefaultRank;
   }
   if (!lora) return;
+  w.lora.train_embeddings = lora->trainEmbeddings.value_or(false);
+  w.lora.magnitudes = lora->dora.value_or(false);
+  if (lora->upcast && w.method != Method::QLora) {
+    r.refuse(Type::Forbidden, "spec.training.lora.upcast", *lora->upcast ? "true" : "false", "only with method qlora");
+  }
+  if (lora->quantization && w.method != Method::QLora) {
+    r.refuse(Type::Forbidden, "spec.training.lora.quantization", std::string(api::name_of(*lora->quantization)),
+             "only with method qlora");
+  }
   static constexpr std::array<std::string_view, 9> kTargets{"q", "k", "v", "o", "gate", "up", "down", "embed", "head"};
   for (std::size_t i = 0; i < lora->targets.size(); ++i) {
     const std::string target = short_target(lora->targets[i]);
@@ -193,7 +203,7 @@ void resolve_length(Resolver& r, Workload& w) {
 void count_trained(Workload& w) {
   const ParameterCount& p = w.parameters;
   const double layers = static_cast<double>(w.model.layers);
-  w.adapters = 0;
+  w.adapters = w.expert_adapters = 0;
   switch (w.method) {
     case Method::Full:
       w.trained = p.total;
@@ -210,11 +220,15 @@ void count_trained(Workload& w) {
     case Method::QLora:
       for (const Matrix& matrix : matrices(w.model)) {
         if (adapts(w.lora, matrix)) {
-          w.adapters += matrix.count * static_cast<double>(w.lora.rank) * (matrix.in + matrix.out);
+          double each = static_cast<double>(w.lora.rank) * (matrix.in + matrix.out);
+          if (w.lora.magnitudes) each += matrix.out;
+          w.adapters += matrix.count * each;
+          // Only the matrices of experts outnumber the layers.
+          if (matrix.in_layer && matrix.count > 2 * layers) w.expert_adapters += matrix.count * each;
         }
       }
-      w.trained = w.adapters;
-      w.trained_vectors = 0;
+      w.trained_vectors = w.lora.train_embeddings ? p.embedding + p.head : 0;
+      w.trained = w.adapters + w.trained_vectors;
       return;
   }
 }
@@ -237,11 +251,24 @@ Result<Workload> workload_from(const api::TrainingJobSpec& spec, const Tables& t
   w.attention = spec.training.attention.value_or(Attention::Flash);
   w.loss = spec.training.loss.value_or(Loss::Standard);
   w.recompute = spec.training.activationCheckpointing;
+  w.compile = spec.training.compile.value_or(false);
+  w.recompute_every = r.bounded(spec.training.checkpointEvery.value_or(1), "spec.training.checkpointEvery", kMaxLayers);
+  w.optimizer_in_backward = spec.training.optimizerInBackward.value_or(false);
   resolve_method(r, w);
   resolve_objective(r, w);
   resolve_batch(r, w);
   resolve_length(r, w);
   w.recipe = row_or(tables.recipe(api::name_of(spec.training.framework.value_or(api::Framework::Generic))));
+  if (spec.parallelism && spec.parallelism->sequenceParallel) {
+    w.recipe.sequence_parallel = *spec.parallelism->sequenceParallel;
+  }
+  if (w.method == Method::QLora) {
+    w.kbit_upcast =
+        spec.training.lora ? spec.training.lora->upcast.value_or(w.recipe.kbit_upcast) : w.recipe.kbit_upcast;
+  }
+  w.quantization =
+      spec.training.lora ? spec.training.lora->quantization.value_or(w.recipe.quantization) : w.recipe.quantization;
+  w.quantised_bytes = w.recipe.quantised_bytes.at(static_cast<std::size_t>(w.quantization));
   w.optimizer = row_or(tables.optimizer(api::name_of(spec.training.optimizer.value_or(api::Optimizer::AdamW))));
   if (!r.errors.empty()) return Error::invalid(std::move(r.errors));
   if (model_known) {
@@ -258,6 +285,8 @@ LayoutConstraints constraints_from(const api::TrainingJobSpec& spec) {
   c.pipeline = spec.parallelism->pipeline;
   c.context = spec.parallelism->context;
   c.expert = spec.parallelism->expert;
+  c.replicate = spec.parallelism->replicate;
+  c.virtual_stages = spec.parallelism->virtualStages;
   c.sharding = spec.parallelism->sharding;
   c.offload = spec.parallelism->offload;
   return c;
@@ -276,6 +305,7 @@ std::string method_text(const Workload& w) {
 Workload with_lora(const Workload& workload, std::int64_t rank, bool quantised) {
   Workload w = workload;
   w.method = quantised ? Method::QLora : Method::Lora;
+  w.kbit_upcast = quantised && w.recipe.kbit_upcast;
   w.lora = {rank, {}};
   w.frozen_layers = 0;
   w.reference_copies = 0;

@@ -31,6 +31,8 @@ using api::Objective;
 struct Lora {
   std::int64_t rank = 0;
   std::vector<std::string> targets;  ///< matrix names; empty: every matrix of the layers
+  bool train_embeddings = false;     ///< embedding and head are trained whole beside the adapters
+  bool magnitudes = false;           ///< DoRA: a trained magnitude per output of an adapted matrix
 };
 
 struct Workload {
@@ -48,12 +50,20 @@ struct Workload {
   std::optional<std::int64_t> global_batch;  ///< sequences per optimizer step; absent: micro x data
   std::optional<Recompute> recompute;        ///< absent: chosen
   double total_tokens = 0;                   ///< to train on; 0 unknown
-  Recipe recipe;
+  bool compile = false;                      ///< the layers run through a compiler
+  std::int64_t recompute_every = 1;          ///< full recompute of only every n-th layer
+  bool optimizer_in_backward = false;        ///< gradients are used up layer by layer
+  bool kbit_upcast = false;                  ///< what is not quantised, and the stream between layers, is fp32
+  bool expandable_segments = true;           ///< the allocator grows its segments, so that its cache does not splinter
+  Quantization quantization = Quantization::Nf4;  ///< of method qlora
+  double quantised_bytes = 0;                     ///< per 4-bit base weight, scales included
+  Recipe recipe;                                  ///< of the framework, with what the job sets itself
   OptimizerRow optimizer;
 
   double trained = 0;               ///< parameters with gradients (adapters included)
   double trained_vectors = 0;       ///< of those, embeddings, head and norms
   double adapters = 0;              ///< LoRA parameters
+  double expert_adapters = 0;       ///< of these, on routed experts
   double reference_copies = 0;      ///< frozen copies of the model beside the trained one (DPO)
   double sequences_per_sample = 1;  ///< 2 for DPO pairs
 };

@@ -31,7 +31,8 @@ const std::map<std::string, std::set<std::string>>& arrows() {
       {"serve", {"base"}},
       {"webhook", {"base", "kube", "api", "estimator", "placement", "serve"}},
       {"operator", {"base", "kube", "api", "estimator", "placement", "serve"}},
-      {"cli", {"base", "kube", "api", "estimator", "placement"}}};
+      {"cli", {"base", "kube", "api", "estimator", "placement"}},
+      {"score", {"base", "api", "estimator"}}};
   return allowed;
 }
 

@@ -100,7 +100,8 @@ RC_GTEST_PROP(Memory, NeverFallsWhenTheRankGrows, ()) {
 }
 
 double stated_buffers(const PhaseUse& use) {
-  return use[Term::GatherBuffers] + use[Term::ReduceBuffers] + use[Term::Communicators] + use[Term::Fragmentation];
+  return use[Term::GatherBuffers] + use[Term::ReduceBuffers] + use[Term::HeldGradients] + use[Term::Communicators] +
+         use[Term::Fragmentation];
 }
 
 /// What is left of a phase without communication buffers and the reserve they bring.
