@@ -56,7 +56,7 @@ struct SizingStatus {
 /// The parallel layout of one attempt.
 struct LayoutStatus {
   std::int64_t gpus = 0, nodes = 0, gpusPerNode = 0;
-  std::int64_t tensor = 1, pipeline = 1, context = 1, expert = 1, data = 1;
+  std::int64_t tensor = 1, pipeline = 1, virtualStages = 1, context = 1, expert = 1, data = 1, replicate = 1;
   std::optional<Sharding> sharding;
   std::optional<Offload> offload;
   std::int64_t microBatchSize = 1, gradientAccumulation = 1;
@@ -70,9 +70,11 @@ struct LayoutStatus {
     visit("gpusPerNode", self.gpusPerNode);
     visit("tensor", self.tensor);
     visit("pipeline", self.pipeline);
+    visit("virtualStages", self.virtualStages);
     visit("context", self.context);
     visit("expert", self.expert);
     visit("data", self.data);
+    visit("replicate", self.replicate);
     visit("sharding", self.sharding);
     visit("offload", self.offload);
     visit("microBatchSize", self.microBatchSize);

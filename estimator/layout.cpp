@@ -43,11 +43,12 @@ bool batch_fits(const Workload& w, std::int64_t micro_batch, std::int64_t data) 
 double overhead(const Workload& w, const Layout& l) {
   const auto log2 = [](std::int64_t n) { return std::log2(static_cast<double>(n)); };
   double cost = 0.04 * log2(l.tensor) + 0.06 * log2(l.context) + 0.05 * log2(l.expert);
-  // The share of time a pipeline idles: (p - 1) / (micro-batches + p - 1).
+  // The share of time a pipeline idles: (p - 1) / (chunks x micro-batches + p - 1).
   const double stages = static_cast<double>(l.pipeline);
-  cost += 0.03 * log2(l.pipeline) + (stages - 1) / (static_cast<double>(accumulation_steps(w, l)) + stages - 1);
+  const double chunks = static_cast<double>(l.virtual_stages) * static_cast<double>(accumulation_steps(w, l));
+  cost += 0.03 * log2(l.pipeline) + (stages - 1) / (chunks + stages - 1);
   // Full recompute repeats the forward pass: a third more work.
-  static constexpr std::array<double, 3> kRecompute{0, 0.08, 0.33};
+  static constexpr std::array<double, 4> kRecompute{0, 0.08, 0.33, 0.36};
   static constexpr std::array<double, 4> kSharding{0, 0.01, 0.02, 0.05};
   static constexpr std::array<double, 3> kOffload{0, 0.6, 1.5};
   cost += kRecompute[static_cast<std::size_t>(l.recompute)] + kSharding[static_cast<std::size_t>(l.sharding)] +
@@ -115,7 +116,7 @@ Grid grid_of(const Workload& w, std::int64_t gpus, std::int64_t gpus_per_node, c
 
 /// Nothing when the degrees do not make a layout of these GPUs.
 std::optional<Layout> layout_of(const Workload& w, std::int64_t gpus, std::int64_t gpus_per_node, std::int64_t t,
-                                std::int64_t p, std::int64_t cp, std::int64_t e) {
+                                std::int64_t p, std::int64_t cp, std::int64_t e, const LayoutConstraints& c) {
   if (t < 1 || p < 1 || cp < 1 || e < 1 || t > gpus_per_node || !tensor_fits(w.model, t)) return std::nullopt;
   const bool known = w.model.fidelity != Fidelity::LowerBound;
   if (known && (!divides(p, w.model.layers) || !divides(cp, w.sequence))) return std::nullopt;
@@ -130,6 +131,10 @@ std::optional<Layout> layout_of(const Workload& w, std::int64_t gpus, std::int64
   l.context = cp;
   l.expert = e;
   l.data = gpus / model_ranks;
+  l.replicate = c.replicate.value_or(1);
+  l.virtual_stages = p > 1 ? c.virtual_stages.value_or(1) : 1;
+  if (!divides(l.replicate, l.data) || l.virtual_stages < 1) return std::nullopt;
+  if (known && (p > w.model.layers || !divides(l.virtual_stages, w.model.layers / p))) return std::nullopt;
   if (e > 1 && (w.model.moe.experts == 0 || !divides(e, w.model.moe.experts) || !divides(e, l.shards()))) {
     return std::nullopt;
   }
@@ -166,7 +171,7 @@ std::vector<Layout> sensible_layouts(const Workload& w, std::int64_t gpus, std::
     for (const std::int64_t p : grid.pipeline) {
       for (const std::int64_t cp : grid.context) {
         for (const std::int64_t e : grid.expert) {
-          const std::optional<Layout> l = layout_of(w, gpus, gpus_per_node, t, p, cp, e);
+          const std::optional<Layout> l = layout_of(w, gpus, gpus_per_node, t, p, cp, e, c);
           // A pipeline with fewer micro-batches than stages mostly waits.
           if (!l || (p > 1 && !c.pipeline && w.global_batch && *w.global_batch / l->data < p)) continue;
           add_variants(w, *l, c, out);
@@ -200,6 +205,12 @@ std::string why_no_layout(const Workload& w, std::int64_t gpus, std::int64_t gpu
     return "tensor x pipeline x context (" + n(t) + " x " + n(p) + " x " + n(cp) + ") must divide " + n(gpus) + " GPUs";
   }
   const std::int64_t data = gpus / (t * p * cp);
+  if (c.replicate && !divides(*c.replicate, data)) {
+    return "replicate " + n(*c.replicate) + " must divide the " + n(data) + " data-parallel ranks";
+  }
+  if (c.virtual_stages && p > 1 && w.model.layers > 0 && !divides(*c.virtual_stages, w.model.layers / p)) {
+    return "virtualStages " + n(*c.virtual_stages) + " must divide the " + n(w.model.layers / p) + " layers of a stage";
+  }
   if (c.expert && *c.expert > 1 && (w.model.moe.experts == 0 || !divides(*c.expert, w.model.moe.experts))) {
     return "expert " + n(*c.expert) + " must divide the model's experts (" + n(w.model.moe.experts) + ")";
   }
@@ -232,6 +243,7 @@ std::string degrees_text(const Layout& l) {
   };
   add("TP", l.tensor);
   add("PP", l.pipeline);
+  if (l.virtual_stages > 1) text += " (" + std::to_string(l.virtual_stages) + " chunks)";
   add("CP", l.context);
   if (!text.empty()) add("DP", l.data);
   add("EP", l.expert);
@@ -253,6 +265,7 @@ std::string layout_text(const Layout& l) {
   if (text.empty() || l.expert > 1) {
     if (l.data > 1 || l.sharding != Sharding::None) {
       append(text, ", ", std::string(sharding_name(l.sharding)) + " over " + std::to_string(l.shards()));
+      if (l.replicate > 1) text += " in " + std::to_string(l.replicate) + " groups";
     }
   } else if (l.sharding != Sharding::None) {
     append(text, ", ", sharding_name(l.sharding));

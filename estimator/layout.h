@@ -37,6 +37,9 @@ struct Layout {
 
   /// GPUs that share the sharded states.
   [[nodiscard]] std::int64_t shards() const { return data * context / replicate; }
+  [[nodiscard]] bool recomputes_layers() const {
+    return recompute == Recompute::Full || recompute == Recompute::Offload;
+  }
   [[nodiscard]] std::int64_t nodes() const { return (gpus + gpus_per_node - 1) / gpus_per_node; }
   bool operator==(const Layout&) const = default;
 };

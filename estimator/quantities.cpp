@@ -242,7 +242,7 @@ double logit_bytes(const Workload& w, const Quantities& q) {
 }
 
 double recomputed_layers(const Workload& w, const Layout& layout, const Quantities& q) {
-  if (layout.recompute != Recompute::Full && layout.recompute != Recompute::Offload) return 0;
+  if (!layout.recomputes_layers()) return 0;
   return std::ceil(q.kept_layers / d(w.recompute_every));
 }
 

@@ -68,7 +68,9 @@ Flops hardware_flops(const Workload& workload, Recompute recompute) {
   const double layers = std::max(0.0, matmul_parameters(workload) - head);
   const double attention = attention_flops_forward(workload);
   Flops flops{matmul_flops(workload), 3 * attention};
-  if (recompute == Recompute::Full) flops.matmul += 2 * layers;
+  if (recompute == Recompute::Full || recompute == Recompute::Offload) {
+    flops.matmul += 2 * layers / static_cast<double>(workload.recompute_every);
+  }
   if (recompute != Recompute::None) flops.attention += attention;
   flops.matmul += workload.reference_copies * 2 * matmul_parameters(workload);
   flops.attention += workload.reference_copies * attention;
@@ -157,7 +159,7 @@ Rank rank_of(const Workload& workload, const Layout& layout) {
 double tensor_seconds(const Layout& layout, const Machine& machine, const Rank& rank) {
   if (layout.tensor <= 1) return 0;
   const double t = static_cast<double>(layout.tensor);
-  const double reductions = layout.recompute == Recompute::Full ? 6 : 4;
+  const double reductions = layout.recomputes_layers() ? 6 : 4;
   const double bytes = rank.micro_batches * rank.layers * reductions * 2 * (t - 1) / t * rank.activation;
   return seconds(bytes, node_bandwidth(machine));
 }
@@ -193,7 +195,7 @@ double context_seconds(const Workload& workload, const Layout& layout, const Mac
 double expert_seconds(const Workload& workload, const Layout& layout, const Machine& machine, const Rank& rank) {
   if (layout.expert <= 1) return 0;
   const double e = static_cast<double>(layout.expert);
-  const double exchanges = layout.recompute == Recompute::Full ? 6 : 4;
+  const double exchanges = layout.recomputes_layers() ? 6 : 4;
   const double bytes = rank.micro_batches * rank.layers * exchanges * rank.activation *
                        static_cast<double>(workload.model.moe.top_k) * (e - 1) / e;
   const bool in_node = layout.expert <= layout.gpus_per_node;
@@ -205,7 +207,8 @@ double bubble_seconds(const Layout& layout, const Machine& machine, const Rank& 
   const double hand_over = rank.micro_batches * 2 * rank.activation / static_cast<double>(layout.tensor);
   const double bandwidth =
       layout.nodes() > 1 ? group_bandwidth(layout, machine, layout.tensor) : node_bandwidth(machine);
-  return busy * static_cast<double>(layout.pipeline - 1) / rank.micro_batches + seconds(hand_over, bandwidth);
+  const double chunks = rank.micro_batches * static_cast<double>(layout.virtual_stages);
+  return busy * static_cast<double>(layout.pipeline - 1) / chunks + seconds(hand_over, bandwidth);
 }
 
 double update_seconds(const Workload& workload, const Layout& layout, const Machine& machine, const Rank& rank) {

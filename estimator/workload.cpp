@@ -233,6 +233,28 @@ void count_trained(Workload& w) {
   }
 }
 
+/// A member of an object; null for whatever else a stored template may hold.
+const nlohmann::json& member(const nlohmann::json& object, const char* key) {
+  static const nlohmann::json kNothing;
+  if (!object.is_object()) return kNothing;
+  const auto it = object.find(key);
+  return it == object.end() ? kNothing : *it;
+}
+
+/// Whether expandable segments are on: the operator sets them unless the trainer has the variable itself.
+bool expandable_segments(const nlohmann::json& pod_template) {
+  for (const nlohmann::json& container : member(member(pod_template, "spec"), "containers")) {
+    if (member(container, "name") != "trainer") continue;
+    for (const nlohmann::json& variable : member(container, "env")) {
+      if (member(variable, "name") != "PYTORCH_CUDA_ALLOC_CONF") continue;
+      const nlohmann::json& value = member(variable, "value");
+      return value.is_string() &&
+             value.get_ref<const std::string&>().find("expandable_segments:True") != std::string::npos;
+    }
+  }
+  return true;
+}
+
 template <class T>
 T row_or(const T* row) {
   return row != nullptr ? *row : T{};
@@ -258,6 +280,7 @@ Result<Workload> workload_from(const api::TrainingJobSpec& spec, const Tables& t
   resolve_objective(r, w);
   resolve_batch(r, w);
   resolve_length(r, w);
+  w.expandable_segments = expandable_segments(spec.podTemplate);
   w.recipe = row_or(tables.recipe(api::name_of(spec.training.framework.value_or(api::Framework::Generic))));
   if (spec.parallelism && spec.parallelism->sequenceParallel) {
     w.recipe.sequence_parallel = *spec.parallelism->sequenceParallel;

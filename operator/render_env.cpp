@@ -30,12 +30,15 @@ json environment(const Rendering& r) {
   const api::LayoutStatus& layout = *r.status.placement->layout;
   const std::string master = master_address(r.job.metadata.name, r.job.metadata.namespaceName, r.attempt.number);
   const std::string nodes = number(layout.nodes), per_node = number(layout.gpusPerNode), port = number(kMasterPort);
-  json env = json::array({value("MASTER_ADDR", master), value("MASTER_PORT", port), value("NNODES", nodes),
-                          rank("NODE_RANK"), value("NPROC_PER_NODE", per_node),
-                          value("WORLD_SIZE", number(layout.gpus)), value("PET_MASTER_ADDR", master),
-                          value("PET_MASTER_PORT", port), value("PET_NNODES", nodes), rank("PET_NODE_RANK"),
-                          value("PET_NPROC_PER_NODE", per_node), value("LOADLINE_ATTEMPT", number(r.attempt.number)),
-                          value("LOADLINE_PLAN", std::string(kPlanDirectory) + "/plan.json")});
+  json env =
+      json::array({value("MASTER_ADDR", master), value("MASTER_PORT", port), value("NNODES", nodes), rank("NODE_RANK"),
+                   value("NPROC_PER_NODE", per_node), value("WORLD_SIZE", number(layout.gpus)),
+                   value("PET_MASTER_ADDR", master), value("PET_MASTER_PORT", port), value("PET_NNODES", nodes),
+                   rank("PET_NODE_RANK"), value("PET_NPROC_PER_NODE", per_node),
+                   // What the sizing assumes; without it the allocator's cache splinters.
+                   value("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"),
+                   value("LOADLINE_ATTEMPT", number(r.attempt.number)),
+                   value("LOADLINE_PLAN", std::string(kPlanDirectory) + "/plan.json")});
   if (r.status.checkpoint && r.status.checkpoint->claim) {
     const auto& spec = r.job.spec.checkpoint;
     const std::string path = spec && spec->path ? *spec->path : kDefaultCheckpointPath;

@@ -91,9 +91,11 @@ api::LayoutStatus layout_status(const estimator::Workload& workload, const estim
   status.gpusPerNode = std::min(layout.gpus, layout.gpus_per_node);
   status.tensor = layout.tensor;
   status.pipeline = layout.pipeline;
+  status.virtualStages = layout.virtual_stages;
   status.context = layout.context;
   status.expert = layout.expert;
   status.data = layout.data;
+  status.replicate = layout.replicate;
   status.sharding = layout.sharding;
   status.offload = layout.offload;
   status.microBatchSize = layout.micro_batch;
