@@ -10,6 +10,8 @@ SHELL := /usr/bin/env bash
 PRESET ?= dev
 # The nodes of `make up`: a file of tests/cluster/fleets or one of your own.
 FLEET ?= demo
+# The measured runs of `make score`.
+CORPUS ?= tests/data/measured-runs.csv
 # The Kubernetes minor of the test cluster: 1.36 or 1.37.
 CONTROL_PLANE ?= 1.36
 
@@ -84,6 +86,11 @@ format: ## Rewrite the C++ sources with clang-format
 .PHONY: bench
 bench: ## Time the estimator and the placement (release build)
 	@$(call configure,release); cmake --build --preset release --target bench; build/release/bin/bench
+
+.PHONY: score
+score: ## Compare the estimator with the measured runs of CORPUS (default tests/data/measured-runs.csv)
+	@$(call configure,release); cmake --build --preset release --target loadline-score
+	@build/release/bin/loadline-score --corpus $(CORPUS)
 
 .PHONY: fuzz
 fuzz: ## Feed the parsers random input for SECONDS_EACH seconds each (default 30)

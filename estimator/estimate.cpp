@@ -172,6 +172,7 @@ void add_reserve(const Workload& w, const Layout& layout, const Quantities& q, c
                  PhaseUse& use) {
   const Recipe& r = w.recipe;
   use[Term::Context] = r.context_gib * kGiBytes;
+  use[Term::Communicators] = r.lone_communicator_gib * kGiBytes;
   if (layout.gpus > 1) {
     use[Term::Communicators] =
         (r.communicator_gib + r.more_communicators_gib * std::max(0, communicator_groups(layout) - 1)) * kGiBytes;
@@ -206,19 +207,18 @@ PhaseUse phase_use(const Workload& w, const Layout& layout, const Quantities& q,
   return use;
 }
 
-/// Bands judged from the medians in docs/sizing.md; a job outside the compared classes gets a wider one.
+/// Added to the band for what no measured run of the class covers: a guess, in percent.
+constexpr double kUncovered = 5;
+
 Confidence confidence(const Workload& w, const Layout& layout) {
   using api::ConfidenceLevel;
   if (w.model.fidelity == Fidelity::LowerBound) return {ConfidenceLevel::LowerBound, 0};
-  double band = layout.gpus == 1 ? 10 : 15;
-  if (w.model.moe.experts > 0) band += 10;
-  if (w.attention == Attention::Eager) band += 5;
-  // How 4-bit weights are sharded differs by library: some do not shard them at all.
-  const bool sharded_4bit = w.method == Method::QLora && layout.gpus > 1;
-  if (sharded_4bit) band += 15;
+  const bool model_parallel = layout.tensor > 1 || layout.pipeline > 1 || layout.context > 1;
+  double band = layout.gpus == 1 ? w.bands.one_gpu : model_parallel ? w.bands.model_parallel : w.bands.sharded;
+  if (w.attention == Attention::Eager) band += kUncovered;
   const bool measured = w.recipe.name != "generic" && w.model.fidelity == Fidelity::Exact && !w.model.text_only &&
-                        layout.offload == Offload::None && !sharded_4bit;
-  if (!measured) band += 5;
+                        layout.offload == Offload::None;
+  if (!measured) band += kUncovered;
   return {measured ? ConfidenceLevel::High : ConfidenceLevel::Approximate, band};
 }
 

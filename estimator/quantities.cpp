@@ -197,8 +197,9 @@ Gather gather(const Workload& w, const Layout& layout, const Quantities& q, Phas
     } else if (phase == Phase::Loss) {
       g.root = q.head;
     }
-    if (!recipe.vocabulary_parallel) g.root *= q.tensor;
   }
+  // Embedding and head that tensor parallelism does not split are gathered from its ranks too.
+  if (!recipe.vocabulary_parallel && q.tensor > 1) g.root = (q.embedding + q.head) * q.tensor;
   if (layout.context > 1 && phase == Phase::LayerBackward) {
     // Two blocks, the one in use and the one arriving, each of keys and values.
     g.ring = 4 * q.tokens * d(w.model.kv_heads) * d(w.model.head_dim) / q.tensor;

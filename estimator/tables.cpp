@@ -248,6 +248,7 @@ Recipe recipe_row(const YAML::Node& node, const std::string& where, Recipe base)
   row.optional("expert_imbalance", r.expert_imbalance);
   row.optional("context_gib", r.context_gib);
   row.optional("communicator_gib", r.communicator_gib);
+  row.optional("lone_communicator_gib", r.lone_communicator_gib);
   row.optional("more_communicators_gib", r.more_communicators_gib);
   row.optional("fragmentation_share", r.fragmentation_share);
   row.optional("fragmentation_gib", r.fragmentation_gib);
@@ -282,10 +283,21 @@ OptimizerRow optimizer_row(const YAML::Node& node, const std::string& where) {
   return o;
 }
 
+AccuracyRow accuracy_row(const YAML::Node& node, const std::string& where) {
+  Row row(node, where);
+  AccuracyRow out;
+  out.name = row.required("class");
+  row.optional("within", out.within);
+  row.optional("runs", out.runs);
+  row.finish();
+  return out;
+}
+
 const std::string& key_of(const ModelRow& row) { return row.model.name; }
 const std::string& key_of(const FamilyRow& row) { return row.type; }
 const std::string& key_of(const Recipe& row) { return row.name; }
 const std::string& key_of(const OptimizerRow& row) { return row.name; }
+const std::string& key_of(const AccuracyRow& row) { return row.name; }
 
 template <class R>
 void put(std::vector<R>& rows, R row) {
@@ -319,7 +331,7 @@ Result<Tables> Tables::with_overrides(std::string_view yaml) const {
     const YAML::Node root = YAML::Load(std::string(yaml));
     if (root.IsNull()) return out;
     Row keys(root, "tables");
-    for (const char* key : {"models", "families", "recipes", "optimizers"}) (void)keys.child(key);
+    for (const char* key : {"models", "families", "recipes", "optimizers", "accuracy"}) (void)keys.child(key);
     keys.finish();
     each(root, "models", [&](const YAML::Node& n, const std::string& at) { put(out.models, model_row(n, at)); });
     each(root, "families", [&](const YAML::Node& n, const std::string& at) { put(out.families, family_row(n, at)); });
@@ -331,6 +343,7 @@ Result<Tables> Tables::with_overrides(std::string_view yaml) const {
     });
     each(root, "optimizers",
          [&](const YAML::Node& n, const std::string& at) { put(out.optimizers, optimizer_row(n, at)); });
+    each(root, "accuracy", [&](const YAML::Node& n, const std::string& at) { put(out.accuracy, accuracy_row(n, at)); });
   } catch (const BadRow& bad) {
     return Error::make(Error::Code::Invalid, bad.where + ": " + bad.what);
   } catch (const YAML::Exception& e) {
@@ -343,7 +356,7 @@ const Tables& Tables::builtin() {
   static const Tables kTables = [] {
     Tables tables;
     for (const std::string_view text :
-         {data::models_yaml, data::families_yaml, data::recipes_yaml, data::optimizers_yaml}) {
+         {data::models_yaml, data::families_yaml, data::recipes_yaml, data::optimizers_yaml, data::accuracy_yaml}) {
       Result<Tables> next = tables.with_overrides(text);
       // The unit tests load every row; a program with broken tables must not start sizing.
       if (!next) std::abort();
@@ -379,6 +392,12 @@ const OptimizerRow* Tables::optimizer(std::string_view name) const {
   const auto it =
       std::find_if(optimizers.begin(), optimizers.end(), [&](const OptimizerRow& r) { return r.name == name; });
   return it == optimizers.end() ? nullptr : &*it;
+}
+
+const AccuracyRow* Tables::accuracy_of(std::string_view job_class) const {
+  const auto it =
+      std::find_if(accuracy.begin(), accuracy.end(), [&](const AccuracyRow& r) { return r.name == job_class; });
+  return it == accuracy.end() ? nullptr : &*it;
 }
 
 }  // namespace loadline::estimator

@@ -90,7 +90,8 @@ struct Recipe {
   double host_slack = 1.5;                                     ///< host RAM for offload over the bytes of the states
 
   double context_gib = 0.9;             ///< CUDA context and kernels
-  double communicator_gib = 1.2;        ///< NCCL with one communicator; 0 on one GPU
+  double communicator_gib = 1.2;        ///< NCCL with one communicator
+  double lone_communicator_gib = 0;     ///< the same on one GPU, where the launcher makes a group of one
   double more_communicators_gib = 0.3;  ///< each further process group
   double fragmentation_share = 0.04;    ///< of what is allocated and freed every step
   double fragmentation_gib = 0.5;       ///< at least
@@ -118,15 +119,23 @@ struct OptimizerRow {
   bool paged = false;          ///< states lie in unified memory: they leave the card when it is full
 };
 
+/// How far estimates of one class of job are from measured runs.
+struct AccuracyRow {
+  std::string name;       ///< the class: "full-1gpu", "qlora-sharded", "tp-pp-cp", "moe", ...
+  double within = 0;      ///< nine of ten runs are within so many percent
+  std::int64_t runs = 0;  ///< compared
+};
+
 struct Tables {
   std::vector<ModelRow> models;
   std::vector<FamilyRow> families;
   std::vector<Recipe> recipes;
   std::vector<OptimizerRow> optimizers;
+  std::vector<AccuracyRow> accuracy;
 
   /// The tables compiled in.
   [[nodiscard]] static const Tables& builtin();
-  /// These tables with the rows of `yaml` (keys models, families, recipes, optimizers) replacing rows
+  /// These tables with the rows of `yaml` (keys models, families, recipes, optimizers, accuracy) replacing rows
   /// of the same name, or added.
   [[nodiscard]] Result<Tables> with_overrides(std::string_view yaml) const;
 
@@ -135,6 +144,7 @@ struct Tables {
   [[nodiscard]] const FamilyRow* family(std::string_view type) const;
   [[nodiscard]] const Recipe* recipe(std::string_view name) const;
   [[nodiscard]] const OptimizerRow* optimizer(std::string_view name) const;
+  [[nodiscard]] const AccuracyRow* accuracy_of(std::string_view job_class) const;
 };
 
 }  // namespace loadline::estimator

@@ -233,6 +233,17 @@ void count_trained(Workload& w) {
   }
 }
 
+ErrorBands bands_of(const Workload& w, const Tables& tables) {
+  const auto within = [&](const std::string& job_class) {
+    const AccuracyRow* row = tables.accuracy_of(job_class);
+    return row != nullptr ? row->within : 0;
+  };
+  if (w.model.moe.experts > 0) return {within("moe"), within("moe"), within("moe")};
+  const bool adapters = w.method == Method::Lora || w.method == Method::QLora;
+  const std::string method(adapters ? api::name_of(w.method) : "full");
+  return {within(method + "-1gpu"), within(method + "-sharded"), within("tp-pp-cp")};
+}
+
 /// A member of an object; null for whatever else a stored template may hold.
 const nlohmann::json& member(const nlohmann::json& object, const char* key) {
   static const nlohmann::json kNothing;
@@ -297,6 +308,7 @@ Result<Workload> workload_from(const api::TrainingJobSpec& spec, const Tables& t
   if (model_known) {
     w.parameters = count_parameters(w.model);
     count_trained(w);
+    w.bands = bands_of(w, tables);
   }
   return w;
 }

@@ -35,6 +35,13 @@ struct Lora {
   bool magnitudes = false;           ///< DoRA: a trained magnitude per output of an adapted matrix
 };
 
+/// Percent within which nine of ten measured runs of the workload's kind lie, by how it is laid out.
+struct ErrorBands {
+  double one_gpu = 0;
+  double sharded = 0;         ///< data parallel only
+  double model_parallel = 0;  ///< tensor, pipeline or context parallel
+};
+
 struct Workload {
   Model model;
   ParameterCount parameters;
@@ -59,6 +66,8 @@ struct Workload {
   double quantised_bytes = 0;                     ///< per 4-bit base weight, scales included
   Recipe recipe;                                  ///< of the framework, with what the job sets itself
   OptimizerRow optimizer;
+
+  ErrorBands bands;
 
   double trained = 0;               ///< parameters with gradients (adapters included)
   double trained_vectors = 0;       ///< of those, embeddings, head and norms

@@ -54,6 +54,9 @@ class Reader {
     const std::string* value = setting(key);
     return value != nullptr && *value == "true";
   }
+  void override_flag(std::string_view key, bool& out) const {
+    if (setting(key) != nullptr) out = flag(key);
+  }
   template <class T>
   void choose(std::string_view key, std::optional<T>& out) const {
     if (const std::string* value = setting(key)) out = api::value_named<T>(*value);
@@ -180,10 +183,10 @@ class Reader {
       const std::int64_t most = std::max<std::int64_t>(1, job.workload.model.layers / l.pipeline);
       l.virtual_stages = *stages == "layers" ? most : std::min<std::int64_t>(most, std::atoll(stages->c_str()));
     }
-    if (const std::string* sp = setting("sequence_parallel")) job.workload.recipe.sequence_parallel = *sp == "true";
-    if (const std::string* split = setting("vocabulary_parallel")) {
-      job.workload.recipe.vocabulary_parallel = *split == "true";
-    }
+    estimator::Recipe& recipe = job.workload.recipe;
+    override_flag("sequence_parallel", recipe.sequence_parallel);
+    override_flag("vocabulary_parallel", recipe.vocabulary_parallel);
+    override_flag("gradients_persist", recipe.gradients_persist);
     if (flag("low_precision_logits")) job.workload.model.low_precision_logits = true;
     job.workload.expandable_segments = flag("expandable_segments");
     const std::optional<std::int64_t> steps = count("micro_batches", "");

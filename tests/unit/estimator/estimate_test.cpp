@@ -12,16 +12,6 @@
 namespace loadline::estimator {
 namespace {
 
-double allocated_gib(const Estimate& e) { return as_gib(static_cast<double>(e.allocated_bytes)); }
-
-PhaseUse in_phase(const Estimate& e, Phase phase, Stage stage = Stage::First) {
-  for (std::size_t i = 0; i < e.phase_count; ++i) {
-    if (e.phases[i].phase == phase && e.phases[i].stage == stage) return e.phases[i];
-  }
-  ADD_FAILURE() << "no such phase";
-  return {};
-}
-
 // fms-acceleration benchmarks, Mistral-7B, full fine-tune in bf16, one A100: 67.46 GiB
 // allocated with micro-batch 4 and with micro-batch 8.
 TEST(TextbookFailure, TheAdamWTemporaryMakesTheOptimizerStepThePeakWhateverTheBatch) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "api/training_job.h"
+#include "estimator/estimate.h"
 #include "estimator/workload.h"
 
 namespace loadline::estimator {
@@ -45,5 +46,15 @@ inline Layout zero(Sharding sharding, std::int64_t gpus, std::int64_t micro_batc
 }
 
 inline double as_gib(double bytes) { return bytes / (1024.0 * 1024 * 1024); }
+
+inline double allocated_gib(const Estimate& e) { return as_gib(static_cast<double>(e.allocated_bytes)); }
+
+inline PhaseUse in_phase(const Estimate& e, Phase phase, Stage stage = Stage::First) {
+  for (std::size_t i = 0; i < e.phase_count; ++i) {
+    if (e.phases[i].phase == phase && e.phases[i].stage == stage) return e.phases[i];
+  }
+  ADD_FAILURE() << "no such phase";
+  return {};
+}
 
 }  // namespace loadline::estimator
