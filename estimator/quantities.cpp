@@ -44,21 +44,6 @@ KeptInputs kept_inputs(const Workload& w) {
   return {adapted({"q", "k", "v"}), adapted({"gate", "up"}), adapted({"down"})};
 }
 
-/// Widths of the inputs of all adapted matrices of a layer.
-double adapted_inputs(const Workload& w) {
-  double sum = 0;
-  for (const Matrix& matrix : matrices(w.model)) {
-    const bool adapted = w.lora.targets.empty() ||
-                         std::find(w.lora.targets.begin(), w.lora.targets.end(), matrix.name) != w.lora.targets.end();
-    if (!matrix.in_layer || !adapted) continue;
-    // Of the routed experts a token passes only its own.
-    const double passed =
-        std::min(matrix.count / std::max(1.0, d(w.model.layers)), std::max(1.0, d(w.model.moe.top_k)));
-    sum += matrix.in * passed;
-  }
-  return sum;
-}
-
 void fill_layer_elements(const Workload& w, const Layout& layout, Quantities& q) {
   const Model& m = w.model;
   const Recipe& recipe = w.recipe;
@@ -68,7 +53,7 @@ void fill_layer_elements(const Workload& w, const Layout& layout, Quantities& q)
   const KeptInputs inputs = kept_inputs(w);
   const double outputs = std::max(0.0, d(m.norms_per_layer) - 2) + inputs.attention + inputs.mlp;
   // Adapters of higher precision work on a copy of their matrix's input.
-  const double casts = has_adapters(w) && recipe.adapter_bytes > q.bytes.compute ? adapted_inputs(w) : 0;
+  const double casts = has_adapters(w) && recipe.adapter_bytes > q.bytes.compute ? w.adapted_inputs : 0;
   // ...and writes a residual's sum where its first term was.
   const double block_copies = recipe.block_copies - (w.compile ? 1 : 0);
   q.hidden_elements = casts + (d(m.norms_per_layer) * norm_copies + outputs + block_copies) * d(m.hidden);

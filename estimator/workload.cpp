@@ -203,7 +203,7 @@ void resolve_length(Resolver& r, Workload& w) {
 void count_trained(Workload& w) {
   const ParameterCount& p = w.parameters;
   const double layers = static_cast<double>(w.model.layers);
-  w.adapters = w.expert_adapters = 0;
+  w.adapters = w.expert_adapters = w.adapted_inputs = 0;
   switch (w.method) {
     case Method::Full:
       w.trained = p.total;
@@ -225,6 +225,9 @@ void count_trained(Workload& w) {
           w.adapters += matrix.count * each;
           // Only the matrices of experts outnumber the layers.
           if (matrix.in_layer && matrix.count > 2 * layers) w.expert_adapters += matrix.count * each;
+          // Of the routed experts a token passes only its own.
+          const double top_k = std::max(1.0, static_cast<double>(w.model.moe.top_k));
+          if (matrix.in_layer) w.adapted_inputs += matrix.in * std::min(matrix.count / std::max(1.0, layers), top_k);
         }
       }
       w.trained_vectors = w.lora.train_embeddings ? p.embedding + p.head : 0;

@@ -72,6 +72,7 @@ struct Workload {
   double trained = 0;               ///< parameters with gradients (adapters included)
   double trained_vectors = 0;       ///< of those, embeddings, head and norms
   double adapters = 0;              ///< LoRA parameters
+  double adapted_inputs = 0;        ///< input widths of the adapted matrices that a token passes in a layer, summed
   double expert_adapters = 0;       ///< of these, on routed experts
   double reference_copies = 0;      ///< frozen copies of the model beside the trained one (DPO)
   double sequences_per_sample = 1;  ///< 2 for DPO pairs
