@@ -3,6 +3,21 @@
 #include "estimator/quantities.h"
 
 namespace loadline::estimator {
+namespace {
+
+std::string stack_assumption(const Workload& w, const Stack& stack) {
+  const std::string who = "The " + std::string(stack_name(stack.kind)) + " (" + std::to_string(stack.layers) +
+                          " layers, " + scientific(stack_parameters(stack)) + " parameters) ";
+  if (!trains_stack(w, stack)) return who + "is frozen and keeps nothing";
+  if (stack.kind == Stack::Kind::Encoder && stack.tokens == 0) {
+    return who + "is trained too and reads as many tokens as the decoder";
+  }
+  if (stack.tokens == 0) return who + "is trained too; the size of its input is not known, so that it keeps nothing";
+  const std::string input = stack.kind == Stack::Kind::Vision ? "one image of " : "one input of ";
+  return who + "is trained too, on " + input + std::to_string(stack.tokens) + " positions per sequence";
+}
+
+}  // namespace
 
 std::vector<std::string> assumptions(const Workload& w, const Layout& l) {
   std::vector<std::string> out;
@@ -28,6 +43,10 @@ std::vector<std::string> assumptions(const Workload& w, const Layout& l) {
     out.push_back(l.expert > 1 ? "The fullest expert rank gets " + fixed(w.recipe.expert_imbalance, 2) +
                                      " times the mean of the tokens"
                                : "Experts are evenly used");
+  }
+  for (const Stack& stack : w.model.stacks) out.push_back(stack_assumption(w, stack));
+  if (w.model.recurrence.layers > 0) {
+    out.emplace_back("Recurrent layers keep their projections and outputs; the states of the scan are computed anew");
   }
   if (w.model.text_only) out.emplace_back("The vision tower of the published model is not counted");
   if (w.optimizer.paged)

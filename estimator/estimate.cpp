@@ -106,27 +106,36 @@ void add_activations(const Workload& w, const Layout& layout, const Quantities& 
     use[Term::KeptActivations] = alive * share * layer;
   }
 
+  for (const Stack& stack : w.model.stacks) {
+    const StackUse s = stack_use(w, layout, q, stack);
+    use[Term::StackActivations] += s.tokens * (s.inputs * s.input * residual_bytes(w, q) +
+                                               s.share * q.bytes.compute * (s.whole * s.elements + s.crossed));
+  }
+
   const double scores_layer = recipe.score_bytes * q.tokens * d(w.sequence) * d(w.model.heads) / q.tensor;
   const bool eager = w.attention == Attention::Eager;
   if (eager && layout.recompute == Recompute::None) {
-    use[Term::AttentionScores] = scores_layer * q.kept_layers * q.in_flight;
+    use[Term::AttentionScores] = scores_layer * q.attention_share * q.kept_layers * q.in_flight;
   }
   const double dispatch_layer = q.tokens * q.bytes.compute * q.dispatched_elements;
   use[Term::ExpertDispatch] = share * dispatch_layer * q.mixture_share * q.kept_layers * q.in_flight;
 
-  if (use.phase == Phase::Loss && q.has_head) {
+  if (use.phase == Phase::Loss && q.has_head && w.model.lm_head) {
     const double logits = logit_bytes(w, q);
     // 6 B per hidden element: the final norm's fp32 input and bf16 output.
     // Where head and loss are not split by vocabulary, they are by sequence.
     use[Term::Logits] = q.tokens / q.tensor * (logits * d(w.model.vocab) + 6 * d(w.model.hidden));
   }
   if (use.phase == Phase::LayerBackward && q.kept_layers > 0) {
-    use[Term::RecomputedLayer] = (1 - share) * q.tokens * q.bytes.compute * q.largest_layer_elements();
+    const Recomputed again = recomputed_layer(w, layout, q);
+    use[Term::RecomputedLayer] = (1 - share) * again.tokens * q.bytes.compute * again.elements;
     if (holds_input_gradients(w, q)) {
       use[Term::HeldGradients] = q.tokens * q.kept_layers * q.bytes.compute * d(w.model.hidden);
     }
     use[Term::ExpertDispatch] += (1 - share) * dispatch_layer;
-    if (eager && layout.recompute != Recompute::None) use[Term::AttentionScores] = scores_layer;
+    if (eager && layout.recompute != Recompute::None && q.attention_share > 0) {
+      use[Term::AttentionScores] = scores_layer;
+    }
   }
 }
 
@@ -149,9 +158,9 @@ void settle_backward(PhaseUse& use) {
 /// What the allocator holds beyond what it has handed out.
 double fragmentation(const Workload& w, const Quantities& q, const Resident& resident, const PhaseUse& use) {
   double dynamic = 0;
-  for (const Term term :
-       {Term::OptimizerTemporary, Term::KeptActivations, Term::RecomputedLayer, Term::AttentionScores, Term::Logits,
-        Term::GatherBuffers, Term::ReduceBuffers, Term::HeldGradients, Term::Dequantisation, Term::ExpertDispatch}) {
+  for (const Term term : {Term::OptimizerTemporary, Term::KeptActivations, Term::StackActivations,
+                          Term::RecomputedLayer, Term::AttentionScores, Term::Logits, Term::GatherBuffers,
+                          Term::ReduceBuffers, Term::HeldGradients, Term::Dequantisation, Term::ExpertDispatch}) {
     dynamic += use[term];
   }
   const Recipe& r = w.recipe;
@@ -217,6 +226,7 @@ Confidence confidence(const Workload& w, const Layout& layout) {
   double band = layout.gpus == 1 ? w.bands.one_gpu : model_parallel ? w.bands.model_parallel : w.bands.sharded;
   if (w.attention == Attention::Eager) band += kUncovered;
   const bool measured = w.recipe.name != "generic" && w.model.fidelity == Fidelity::Exact && !w.model.text_only &&
+                        w.model.stacks.empty() && w.model.recurrence.layers == 0 && w.model.lm_head &&
                         layout.offload == Offload::None;
   if (!measured) band += kUncovered;
   return {measured ? ConfidenceLevel::High : ConfidenceLevel::Approximate, band};
@@ -268,19 +278,19 @@ Estimate estimate(const Workload& workload, const Layout& layout) {
 
 std::string_view term_key(Term term) {
   static constexpr std::array<std::string_view, kTerms> kKeys{
-      "weights",         "gradients",       "masterWeights",   "optimizerStates", "optimizerTemporary",
-      "referenceModel",  "keptActivations", "recomputedLayer", "attentionScores", "logits",
-      "embeddingUpcast", "gatherBuffers",   "reduceBuffers",   "heldGradients",   "dequantisation",
-      "expertDispatch",  "context",         "communicators",   "fragmentation"};
+      "weights",        "gradients",       "masterWeights",    "optimizerStates", "optimizerTemporary",
+      "referenceModel", "keptActivations", "stackActivations", "recomputedLayer", "attentionScores",
+      "logits",         "embeddingUpcast", "gatherBuffers",    "reduceBuffers",   "heldGradients",
+      "dequantisation", "expertDispatch",  "context",          "communicators",   "fragmentation"};
   return kKeys[static_cast<std::size_t>(term)];
 }
 
 std::string_view term_name(Term term) {
   static constexpr std::array<std::string_view, kTerms> kNames{
-      "Weights",         "Gradients",        "Master weights",   "Optimizer states", "Optimizer step",
-      "Reference model", "Kept activations", "Recomputed layer", "Attention scores", "Logits",
-      "k-bit upcast",    "Gather buffers",   "Reduce buffers",   "Held gradients",   "Dequantisation",
-      "Expert dispatch", "CUDA context",     "Communicators",    "Fragmentation"};
+      "Weights",         "Gradients",        "Master weights", "Optimizer states", "Optimizer step",
+      "Reference model", "Kept activations", "Further stacks", "Recomputed layer", "Attention scores",
+      "Logits",          "k-bit upcast",     "Gather buffers", "Reduce buffers",   "Held gradients",
+      "Dequantisation",  "Expert dispatch",  "CUDA context",   "Communicators",    "Fragmentation"};
   return kNames[static_cast<std::size_t>(term)];
 }
 

@@ -23,6 +23,7 @@ enum class Term : std::uint8_t {
   OptimizerTemporary,
   ReferenceModel,
   KeptActivations,
+  StackActivations,
   RecomputedLayer,
   AttentionScores,
   Logits,
@@ -36,7 +37,7 @@ enum class Term : std::uint8_t {
   Communicators,
   Fragmentation,
 };
-inline constexpr std::size_t kTerms = 19;
+inline constexpr std::size_t kTerms = 20;
 
 /// "weights", "keptActivations": the key in status.sizing.perGPU.
 [[nodiscard]] std::string_view term_key(Term term);

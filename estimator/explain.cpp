@@ -138,17 +138,41 @@ std::string kept_sum(const Sum& s) {
   return text;
 }
 
+std::string stacks_sum(const Sum& s) {
+  const std::string bytes = " x " + per(s.q.bytes.compute);
+  std::vector<std::string> parts;
+  for (const Stack& stack : s.w.model.stacks) {
+    const StackUse use = stack_use(s.w, s.l, s.q, stack);
+    if (use.tokens <= 0) continue;
+    const std::string tokens = number(use.tokens) + " tokens x ";
+    const std::string share = use.share < 1 ? " x " + number(use.share) : "";
+    if (use.inputs > 0) {
+      parts.push_back(tokens + number(use.inputs) + " layers x " + number(use.input) + " x " +
+                      per(residual_bytes(s.w, s.q)));
+    }
+    if (use.whole > 0) {
+      parts.push_back(tokens + number(use.whole) + " layers x " + number(use.elements) + bytes + share);
+    }
+    if (use.crossed > 0) parts.push_back("crossed " + tokens + number(use.crossed) + bytes + share);
+  }
+  return join(parts, " + ");
+}
+
 std::string layer_sum(const Sum& s) {
   const double share = 1 - kept_share(s.w, s.l.recompute);
-  return number(s.q.tokens) + " tokens x " + number(s.q.largest_layer_elements()) + " x " + per(s.q.bytes.compute) +
-         (share < 1 ? " x " + number(share) : "");
+  const Recomputed layer = recomputed_layer(s.w, s.l, s.q);
+  return number(layer.tokens) + " tokens x " + number(layer.elements) + " x " + per(s.q.bytes.compute) +
+         (share < 1 ? " x " + number(share) : "") +
+         (layer.stack != nullptr ? " of the " + std::string(stack_name(layer.stack->kind)) : "");
 }
 
 std::string scores_sum(const Sum& s) {
   std::string text = number(s.q.tokens) + " tokens x " + number(static_cast<double>(s.w.sequence)) + " x " +
                      number(static_cast<double>(s.w.model.heads)) + " heads x " + per(s.w.recipe.score_bytes) +
                      over(s.q.tensor);
-  if (s.l.recompute == Recompute::None) text += " x " + number(s.use.kept_layers) + " layers" + flights(s.q);
+  if (s.l.recompute == Recompute::None) {
+    text += " x " + number(s.q.attention_share * s.use.kept_layers) + " layers" + flights(s.q);
+  }
   return text;
 }
 
@@ -212,6 +236,7 @@ std::string term_sum(const Sum& s, Term term) {
       return number(s.w.reference_copies) + " copy x " + shared_count(q.whole, q.local, q.weight_shards) + " x " +
              per(q.bytes.compute) + over(q.weight_shards);
     case Term::KeptActivations: return kept_sum(s);
+    case Term::StackActivations: return stacks_sum(s);
     case Term::RecomputedLayer: return layer_sum(s);
     case Term::AttentionScores: return scores_sum(s);
     case Term::Logits: return logits_sum(s);
@@ -306,10 +331,11 @@ std::string rank_line(const Sum& s) {
 std::string layer_line(const Sum& s) {
   const Quantities& q = s.q;
   const bool peak_layer = s.use[Term::RecomputedLayer] > 0;
+  const double heads = peak_layer ? q.largest_head_elements : q.head_elements;
   const double mlp = peak_layer ? q.largest_mlp_elements : q.mlp_elements;
   const std::string t = over(q.tensor);
   return "One layer's tensors per token: " + number(q.hidden_elements) + over(q.hidden_split) + " hidden-size + " +
-         number(q.head_elements) + t + " attention + " + number(mlp) + t + " MLP elements";
+         number(heads) + t + " attention + " + number(mlp) + t + " MLP elements";
 }
 
 std::string phases_line(const Estimate& e) {
@@ -335,7 +361,8 @@ std::vector<Group> summary_groups(const Workload& w, const PhaseUse& u) {
       {states, u[Term::Weights] + u[Term::Gradients] + u[Term::Master] + u[Term::OptimizerStates] +
                    u[Term::OptimizerTemporary] + u[Term::EmbeddingUpcast]},
       {"reference model", u[Term::ReferenceModel]},
-      {"activations", u[Term::KeptActivations] + u[Term::RecomputedLayer] + u[Term::ExpertDispatch]},
+      {"activations",
+       u[Term::KeptActivations] + u[Term::StackActivations] + u[Term::RecomputedLayer] + u[Term::ExpertDispatch]},
       {"attention scores", u[Term::AttentionScores]},
       {"logits", u[Term::Logits]},
       {"buffers", u[Term::GatherBuffers] + u[Term::ReduceBuffers] + u[Term::HeldGradients] + u[Term::Dequantisation]},

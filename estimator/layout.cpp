@@ -21,8 +21,20 @@ bool divides(std::int64_t d, std::int64_t n) { return d > 0 && n % d == 0; }
 /// Tensor parallelism splits heads and the MLP; an unknown architecture is not checked.
 bool tensor_fits(const Model& m, std::int64_t t) {
   if (m.fidelity == Fidelity::LowerBound) return true;
-  return divides(t, m.heads) && divides(t, m.kv_heads) && divides(t, m.ffn);
+  const auto splits = [t](const Block& b) {
+    return divides(t, b.heads) && divides(t, b.kv_heads) && divides(t, b.ffn);
+  };
+  if (m.recurrence.layers > 0) {
+    // Hybrids split their recurrence too; what a model does not have sets no limit.
+    const bool attention = m.attention_layers() <= 0 || (divides(t, m.heads) && divides(t, m.kv_heads));
+    const bool mlp = m.mlp_free_layers >= m.layers || divides(t, m.ffn);
+    return attention && mlp && divides(t, m.recurrence.kind == Mixing::ShortConv ? m.hidden : m.recurrence.inner);
+  }
+  return splits(m) && std::all_of(m.stacks.begin(), m.stacks.end(), splits);
 }
+
+/// Pipelines of several stacks, and sequences that a recurrence carries over, are not modelled.
+bool is_composite(const Model& m) { return !m.stacks.empty() || m.recurrence.layers > 0; }
 
 /// What may be tried for one degree: the user's value, or the powers of two up to `most`.
 Degrees degrees(const std::optional<std::int64_t>& fixed, std::int64_t most) {
@@ -120,6 +132,7 @@ std::optional<Layout> layout_of(const Workload& w, std::int64_t gpus, std::int64
   if (t < 1 || p < 1 || cp < 1 || e < 1 || t > gpus_per_node || !tensor_fits(w.model, t)) return std::nullopt;
   const bool known = w.model.fidelity != Fidelity::LowerBound;
   if (known && (!divides(p, w.model.layers) || !divides(cp, w.sequence))) return std::nullopt;
+  if (is_composite(w.model) && (p > 1 || cp > 1)) return std::nullopt;
   if (t > gpus || p > gpus / t || cp > gpus / t / p) return std::nullopt;
   const std::int64_t model_ranks = t * p * cp;
   if (!divides(model_ranks, gpus)) return std::nullopt;
@@ -196,6 +209,9 @@ std::string why_no_layout(const Workload& w, std::int64_t gpus, std::int64_t gpu
   if (!tensor_fits(w.model, t)) {
     return "tensor " + n(t) + " must divide heads (" + n(w.model.heads) + "), KV heads (" + n(w.model.kv_heads) +
            ") and MLP width (" + n(w.model.ffn) + ")";
+  }
+  if (is_composite(w.model) && (p > 1 || cp > 1)) {
+    return "pipeline and context parallelism are not supported yet for a model with further stacks or recurrent layers";
   }
   if (w.model.layers > 0 && !divides(p, w.model.layers)) {
     return "pipeline " + n(p) + " must divide the " + n(w.model.layers) + " layers";

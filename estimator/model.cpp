@@ -1,5 +1,6 @@
 #include "estimator/model.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -13,42 +14,80 @@ namespace {
 double d(std::int64_t value) { return static_cast<double>(value); }
 double d(bool flag) { return flag ? 1 : 0; }
 
-/// Parameters of one norm: weight, and bias for LayerNorm.
-double norm_parameters(const Model& m) { return m.norm_weights ? d(m.hidden) * (1 + d(m.norm_bias)) : 0; }
-
-/// Multi-head latent attention: low-rank queries and keys/values, each with its norm.
-double latent_attention_parameters(const Model& m) {
-  const LatentAttention& a = m.mla;
-  const double qk = d(m.heads) * d(a.nope_dim + a.rope_dim);
-  const double queries = a.q_rank > 0 ? d(a.q_rank) * (d(m.hidden) + qk) + d(a.q_rank) : d(m.hidden) * qk;
-  const double keys_values =
-      d(m.hidden) * d(a.kv_rank + a.rope_dim) + d(a.kv_rank) + d(a.kv_rank) * d(m.heads) * d(a.nope_dim + a.value_dim);
-  return queries + keys_values + d(m.heads) * d(a.value_dim) * d(m.hidden);
+/// Attention, cross attention and recurrence of all layers.
+double mixing_parameters(const Model& m) {
+  double count = m.attention_layers() * attention_parameters(m);
+  if (m.recurrence.layers > 0) count += d(m.recurrence.layers) * recurrence_parameters(m);
+  if (m.cross_attention) count += d(m.layers) * attention_parameters(m);
+  return m.shared_layers && m.layers > 0 ? count / d(m.layers) : count;
 }
 
-double attention_parameters(const Model& m) {
-  if (m.mla.kv_rank > 0) return latent_attention_parameters(m);
-  const double q = d(m.heads) * d(m.head_dim);
-  const double kv = d(m.kv_heads) * d(m.head_dim);
-  double count = d(m.hidden) * (q + 2 * kv) + q * d(m.hidden);
-  count += d(m.qkv_bias) * (q + 2 * kv) + d(m.output_bias) * d(m.hidden) + d(m.attention_sinks) * d(m.heads);
-  if (m.qk_norm == QkNorm::PerHead) count += 2 * d(m.head_dim);
-  if (m.qk_norm == QkNorm::FullWidth) count += q + kv;
-  return count;
+double embedding_width(const Model& m) { return d(m.embedding_width > 0 ? m.embedding_width : m.hidden); }
+
+using Matrices = std::vector<Matrix>;
+
+/// The projections of one attention, as often as `count` says.
+void add_attention(const Block& b, double count, Matrices& out) {
+  if (count <= 0) return;
+  const double hidden = d(b.hidden);
+  const double heads = d(b.heads);
+  if (b.mla.kv_rank > 0) {
+    const LatentAttention& a = b.mla;
+    const double qk = heads * d(a.nope_dim + a.rope_dim);
+    if (a.q_rank > 0) {
+      out.push_back({"q", hidden, d(a.q_rank), count});
+      out.push_back({"q", d(a.q_rank), qk, count});
+    } else {
+      out.push_back({"q", hidden, qk, count});
+    }
+    out.push_back({"k", hidden, d(a.kv_rank + a.rope_dim), count});
+    out.push_back({"v", d(a.kv_rank), heads * d(a.nope_dim + a.value_dim), count});
+    out.push_back({"o", heads * d(a.value_dim), hidden, count});
+    return;
+  }
+  const double kv = d(b.kv_heads) * d(b.head_dim);
+  out.push_back({"q", hidden, heads * d(b.head_dim) * (1 + d(b.gated_attention)), count});
+  out.push_back({"k", hidden, kv, count});
+  out.push_back({"v", hidden, kv, count});
+  out.push_back({"o", heads * d(b.head_dim), hidden, count});
 }
 
-double mlp_parameters(const Model& m, double width) {
-  const double matrices = d(m.mlp_matrices);
-  return matrices * d(m.hidden) * width + d(m.mlp_bias) * ((matrices - 1) * width + d(m.hidden));
+void add_recurrence(const Block& b, Matrices& out) {
+  if (b.recurrence.layers <= 0) return;
+  const double layers = d(b.recurrence.layers);
+  const double inner = d(b.recurrence.kind == Mixing::ShortConv ? b.hidden : b.recurrence.inner);
+  out.push_back({"in", d(b.hidden), recurrence_projection(b), layers});
+  out.push_back({"out", inner, d(b.hidden), layers});
+}
+
+void add_mlp(const Block& b, double width, double count, Matrices& out) {
+  if (width <= 0 || count <= 0) return;
+  if (b.mlp_matrices == 3) out.push_back({"gate", d(b.hidden), width, count});
+  out.push_back({"up", d(b.hidden), width, count});
+  out.push_back({"down", width, d(b.hidden), count});
 }
 
 }  // namespace
 
 double mixture_layers(const Model& m) {
   if (m.moe.experts <= 0) return 0;
+  if (m.moe.layers > 0) return d(m.moe.layers);
   const std::int64_t candidates = m.layers > m.moe.first_dense_layers ? m.layers - m.moe.first_dense_layers : 0;
   return d(candidates / (m.moe.every > 0 ? m.moe.every : 1));
 }
+
+double dense_layers(const Model& m) { return std::max(0.0, d(m.layers - m.mlp_free_layers) - mixture_layers(m)); }
+
+double stack_tokens(const Stack& stack, std::int64_t sequence) {
+  return d(stack.tokens == 0 && stack.kind == Stack::Kind::Encoder ? sequence : stack.tokens);
+}
+
+std::string_view stack_name(Stack::Kind kind) {
+  static constexpr std::array<std::string_view, 3> kNames{"encoder", "vision tower", "audio tower"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+double stack_parameters(const Stack& stack) { return stack_layer_parameters(stack) + stack.outside; }
 
 ParameterCount count_parameters(const Model& m) {
   ParameterCount p;
@@ -57,7 +96,8 @@ ParameterCount count_parameters(const Model& m) {
     return p;
   }
   const double mixture = mixture_layers(m);
-  const double dense = d(m.layers) - mixture;
+  const double distinct = m.shared_layers ? 1 : d(m.layers);
+  const double dense = (m.shared_layers ? 1 : dense_layers(m)) * mlp_parameters(m, d(m.ffn));
   const double routed = mixture * d(m.moe.experts) * mlp_parameters(m, d(m.moe.expert_ffn));
   double beside_experts = 0;  // router and shared experts of one mixture layer
   if (mixture > 0) {
@@ -65,19 +105,21 @@ ParameterCount count_parameters(const Model& m) {
     if (m.moe.shared_ffn > 0) beside_experts += mlp_parameters(m, d(m.moe.shared_ffn));
     beside_experts += d(m.moe.shared_gate) * d(m.hidden);
   }
+  const double mixing = mixing_parameters(m);
+  const double norms = distinct * d(m.norms_per_layer) * norm_parameters(m);
   const double layers = m.layers > 0 ? d(m.layers) : 1;
-  p.layer.attention = attention_parameters(m);
-  p.layer.mlp = (dense * mlp_parameters(m, d(m.ffn)) + mixture * beside_experts) / layers;
+  p.layer.attention = mixing / layers;
+  p.layer.mlp = (dense + mixture * beside_experts) / layers;
   p.layer.experts = routed / layers;
-  p.layer.norms = d(m.norms_per_layer) * norm_parameters(m);
+  p.layer.norms = norms / layers;
 
-  p.embedding = d(m.vocab) * d(m.hidden) + d(m.learned_positions) * d(m.hidden);
-  p.head = (m.tied ? 0 : d(m.vocab) * d(m.hidden)) + d(m.head_bias) * d(m.vocab);
-  p.final_norm = norm_parameters(m) * (1 + d(m.embedding_norm));
+  p.embedding = d(m.vocab) * embedding_width(m) + d(m.learned_positions) * d(m.hidden);
+  if (m.lm_head) p.head = (m.tied ? 0 : d(m.vocab) * embedding_width(m)) + d(m.head_bias) * d(m.vocab);
+  p.final_norm = norm_parameters(m) * (d(m.final_norm) + d(m.embedding_norm));
   p.experts = routed;
-  const double body = d(m.layers) * (p.layer.attention + p.layer.norms) + dense * mlp_parameters(m, d(m.ffn)) +
-                      mixture * beside_experts;
-  p.total = p.embedding + p.head + p.final_norm + body + routed;
+  p.other = m.outside;
+  for (const Stack& stack : m.stacks) p.other += stack_parameters(stack);
+  p.total = p.embedding + p.head + p.final_norm + p.other + mixing + norms + dense + mixture * beside_experts + routed;
   p.active = p.total - routed;
   if (m.moe.experts > 0) p.active += routed / d(m.moe.experts) * d(m.moe.top_k);
   p.linear = 0;
@@ -87,85 +129,28 @@ ParameterCount count_parameters(const Model& m) {
   return p;
 }
 
-std::vector<Matrix> matrices(const Model& m) {
-  std::vector<Matrix> out;
+Matrices matrices(const Model& m) {
+  Matrices out;
   if (m.fidelity == Fidelity::LowerBound) return out;
-  const double layers = d(m.layers);
-  const double hidden = d(m.hidden);
-  if (m.mla.kv_rank > 0) {
-    const LatentAttention& a = m.mla;
-    const double qk = d(m.heads) * d(a.nope_dim + a.rope_dim);
-    if (a.q_rank > 0) {
-      out.push_back({"q", hidden, d(a.q_rank), layers});
-      out.push_back({"q", d(a.q_rank), qk, layers});
-    } else {
-      out.push_back({"q", hidden, qk, layers});
-    }
-    out.push_back({"k", hidden, d(a.kv_rank + a.rope_dim), layers});
-    out.push_back({"v", d(a.kv_rank), d(m.heads) * d(a.nope_dim + a.value_dim), layers});
-    out.push_back({"o", d(m.heads) * d(a.value_dim), hidden, layers});
-  } else {
-    const double q = d(m.heads) * d(m.head_dim);
-    const double kv = d(m.kv_heads) * d(m.head_dim);
-    out.push_back({"q", hidden, q, layers});
-    out.push_back({"k", hidden, kv, layers});
-    out.push_back({"v", hidden, kv, layers});
-    out.push_back({"o", q, hidden, layers});
-  }
+  const double distinct = m.shared_layers ? 1 : d(m.layers);
   const double mixture = mixture_layers(m);
-  const auto add_mlp = [&](double width, double count) {
-    if (width <= 0 || count <= 0) return;
-    if (m.mlp_matrices == 3) out.push_back({"gate", hidden, width, count});
-    out.push_back({"up", hidden, width, count});
-    out.push_back({"down", width, hidden, count});
-  };
-  add_mlp(d(m.ffn), layers - mixture);
-  add_mlp(d(m.moe.expert_ffn), mixture * d(m.moe.experts));
-  add_mlp(d(m.moe.shared_ffn), mixture);
-  out.push_back({"embed", d(m.vocab), hidden, 1, false});
-  out.push_back({"head", hidden, d(m.vocab), 1, false});
+  add_attention(m, m.shared_layers ? 1 : m.attention_layers(), out);
+  if (m.cross_attention) add_attention(m, distinct, out);
+  add_recurrence(m, out);
+  add_mlp(m, d(m.ffn), m.shared_layers ? 1 : dense_layers(m), out);
+  add_mlp(m, d(m.moe.expert_ffn), mixture * d(m.moe.experts), out);
+  add_mlp(m, d(m.moe.shared_ffn), mixture, out);
+  for (const Stack& stack : m.stacks) {
+    // Adapters belong to the language: towers stay frozen and unquantised beside them.
+    if (stack.kind != Stack::Kind::Encoder) continue;
+    const std::size_t main = out.size();
+    add_attention(stack, d(stack.layers), out);
+    add_mlp(stack, d(stack.ffn), d(stack.layers), out);
+    for (std::size_t i = main; i < out.size(); ++i) out[i].in_main = false;
+  }
+  out.push_back({"embed", d(m.vocab), embedding_width(m), 1, false});
+  if (m.lm_head) out.push_back({"head", embedding_width(m), d(m.vocab), 1, false});
   return out;
-}
-
-std::vector<FieldError> check_model(const Model& m, const std::string& path) {
-  std::vector<FieldError> errors;
-  const auto refuse = [&](const char* field, std::int64_t value, std::string detail) {
-    errors.push_back({FieldError::Type::Invalid, path + "." + field, std::to_string(value), std::move(detail)});
-  };
-  if (m.fidelity == Fidelity::LowerBound) return errors;
-  struct Bound {
-    const char* field;
-    std::int64_t value;
-    std::int64_t least;
-    std::int64_t most;
-  };
-  // Ten times the largest published value of each, or more: beyond that it is a slip of the keyboard.
-  const std::array<Bound, 11> bounds{{{"layers", m.layers, 1, 10'000},
-                                      {"hidden", m.hidden, 1, 1'000'000},
-                                      {"heads", m.heads, 1, 10'000},
-                                      {"kvHeads", m.kv_heads, 1, 10'000},
-                                      {"headDim", m.head_dim, 1, 100'000},
-                                      {"ffn", m.ffn, 1, 10'000'000},
-                                      {"vocab", m.vocab, 1, 100'000'000},
-                                      {"maxPositions", m.learned_positions, 0, 1'000'000'000},
-                                      {"experts", m.moe.experts, 0, 100'000},
-                                      {"expertFfn", m.moe.expert_ffn, 0, 10'000'000},
-                                      {"sharedExperts", m.moe.shared_ffn, 0, 100'000'000}}};
-  for (const Bound& b : bounds) {
-    if (b.value >= b.least && b.value <= b.most) continue;
-    refuse(b.field, b.value, "must be between " + std::to_string(b.least) + " and " + std::to_string(b.most));
-  }
-  if (m.heads > 0 && m.kv_heads > 0 && m.heads % m.kv_heads != 0) {
-    refuse("kvHeads", m.kv_heads, "must divide heads (" + std::to_string(m.heads) + ")");
-  }
-  if (m.moe.experts > 0 && (m.moe.top_k < 1 || m.moe.top_k > m.moe.experts)) {
-    refuse("topK", m.moe.top_k, "must be between 1 and experts (" + std::to_string(m.moe.experts) + ")");
-  }
-  if (m.moe.experts > 0 && m.moe.expert_ffn < 1) refuse("expertFfn", m.moe.expert_ffn, "must be at least 1");
-  if (m.moe.first_dense_layers < 0 || m.moe.first_dense_layers > m.layers) {
-    refuse("firstDenseLayers", m.moe.first_dense_layers, "must be between 0 and layers");
-  }
-  return errors;
 }
 
 Result<Model> model_from_architecture(const api::ArchitectureSpec& spec, const std::string& path) {

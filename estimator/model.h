@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "estimator/block.h"
 
 namespace loadline::api {
 struct ArchitectureSpec;
@@ -30,13 +31,6 @@ enum class Fidelity {
   LowerBound,   ///< only a parameter count: states can be sized, activations cannot
 };
 
-/// Weights of the normalisation of queries and keys.
-enum class QkNorm {
-  None,
-  PerHead,    ///< one vector of head size each for queries and keys (Qwen3, Gemma 3)
-  FullWidth,  ///< one vector over all heads (OLMo 2)
-};
-
 /// Mixture of experts; experts == 0 means a dense model.
 struct Experts {
   std::int64_t experts = 0;             ///< routed experts per layer
@@ -45,54 +39,48 @@ struct Experts {
   std::int64_t shared_ffn = 0;          ///< total width of the shared experts; 0 when there are none
   std::int64_t first_dense_layers = 0;  ///< leading layers with a dense MLP
   std::int64_t every = 1;               ///< one layer in `every` is a mixture layer
+  std::int64_t layers = 0;              ///< mixture layers, where they follow no such rule; 0: they do
   bool router_bias = false;
   bool shared_gate = false;
 };
 
-/// Multi-head latent attention; kv_rank == 0 means ordinary attention.
-struct LatentAttention {
-  std::int64_t q_rank = 0;  ///< 0: queries are projected directly
-  std::int64_t kv_rank = 0;
-  std::int64_t nope_dim = 0;
-  std::int64_t rope_dim = 0;
-  std::int64_t value_dim = 0;
+/// A stack of transformer layers beside the main one. Its output enters the main stack: as
+/// tokens of the sequence (towers, through a projector) or through cross attention (encoders).
+struct Stack : Block {
+  enum class Kind {
+    Encoder,  ///< reads the text that the main stack answers (T5, BART)
+    Vision,
+    Audio,
+  };
+  Kind kind = Kind::Encoder;
+  std::int64_t tokens = 0;  ///< of this stack per sequence; 0: an encoder's own sequence, a tower's number is not known
+  double outside = 0;       ///< parameters around the layers: patches or convolutions, positions, norms, projector
 };
 
-/// A decoder-only transformer. All sizes are counts of elements.
-struct Model {
+/// A model: one main stack, its vocabulary and, where there are some, further stacks. The main
+/// stack of a language model is its decoder, of BERT and ViT the encoder.
+struct Model : Block {
   std::string name;    ///< "llama-3.1-8b", or what the user called it
   std::string family;  ///< "llama", "qwen2", ...: for people only
   Fidelity fidelity = Fidelity::Exact;
 
-  std::int64_t layers = 0;
-  std::int64_t hidden = 0;
-  std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;
-  std::int64_t ffn = 0;           ///< width of the dense MLP
-  std::int64_t mlp_matrices = 3;  ///< 3 gated, 2 plain
-  std::int64_t vocab = 0;         ///< as in the checkpoint: padded
-  bool tied = false;              ///< the head reuses the embedding matrix
-
-  bool qkv_bias = false;
-  bool output_bias = false;
-  bool mlp_bias = false;
+  std::int64_t vocab = 0;            ///< as in the checkpoint: padded; 0: no token is looked up (ViT)
+  std::int64_t embedding_width = 0;  ///< where it is not hidden (ALBERT, OPT-350M); 0: it is
+  bool lm_head = true;               ///< false: no logits over the vocabulary (BERT without its MLM head, ViT, CLIP)
+  bool tied = false;                 ///< the head reuses the embedding matrix
   bool head_bias = false;
-  bool norm_bias = false;    ///< LayerNorm with bias; false for RMSNorm
-  bool norm_weights = true;  ///< false when norms have no parameters (OLMo)
-  QkNorm qk_norm = QkNorm::None;
-  bool attention_sinks = false;
-  bool embedding_norm = false;        ///< a norm right after the embedding (BLOOM)
-  bool text_only = false;             ///< the published model also has a vision tower, which is not counted
-  bool low_precision_logits = false;  ///< the modelling code never raises logits to fp32
-  bool parallel_block = false;        ///< attention and MLP read the same input
-  std::int64_t norms_per_layer = 2;
+  bool embedding_norm = false;         ///< a norm right after the embedding (BLOOM, BERT)
+  bool final_norm = true;              ///< false where the last layer's own norm is the last (BERT)
+  bool text_only = false;              ///< the published model also has a vision tower, which is not counted
+  bool low_precision_logits = false;   ///< the modelling code never raises logits to fp32
+  bool cross_attention = false;        ///< every layer also attends to the output of stacks[0]
   std::int64_t learned_positions = 0;  ///< rows of a trained position table; 0 for rotary
   std::int64_t max_positions = 0;      ///< longest sequence the model is made for; 0 unknown
-  std::int64_t sliding_window = 0;     ///< 0: every layer sees the whole sequence
+  std::int64_t tokens = 0;  ///< per sequence where the input fixes them (patches of an image); 0: it does not
+  double outside = 0;       ///< parameters beside layers, tables and head: pooler, relative positions, patches
 
   Experts moe;
-  LatentAttention mla;
+  std::vector<Stack> stacks;  ///< beside the main one
 
   double stated_parameters = 0;  ///< only with Fidelity::LowerBound
 };
@@ -102,10 +90,11 @@ struct ParameterCount {
   double embedding = 0;  ///< token and learned position tables
   double head = 0;       ///< output matrix and its bias; 0 when tied
   double final_norm = 0;
-  struct Layer {  ///< an average layer: the sum over layers divided by their number
-    double attention = 0;
-    double mlp = 0;      ///< dense MLP, shared experts and router
-    double experts = 0;  ///< routed experts, all of them
+  double other = 0;        ///< further stacks, and Model::outside
+  struct Layer {           ///< an average layer: the sum over layers divided by their number
+    double attention = 0;  ///< attention, cross attention and recurrence
+    double mlp = 0;        ///< dense MLP, shared experts and router
+    double experts = 0;    ///< routed experts, all of them
     double norms = 0;
   } layer;
   double total = 0;
@@ -115,9 +104,17 @@ struct ParameterCount {
 };
 
 [[nodiscard]] ParameterCount count_parameters(const Model& model);
+/// All of one further stack.
+[[nodiscard]] double stack_parameters(const Stack& stack);
 
 /// Layers with routed experts; 0 for a dense model.
 [[nodiscard]] double mixture_layers(const Model& model);
+/// Layers with a dense MLP.
+[[nodiscard]] double dense_layers(const Model& model);
+/// Tokens of a further stack per sequence of the main one; 0 when a tower's input has no known size.
+[[nodiscard]] double stack_tokens(const Stack& stack, std::int64_t sequence);
+/// "encoder", "vision tower" or "audio tower".
+[[nodiscard]] std::string_view stack_name(Stack::Kind kind);
 
 /// Input and output width of a weight matrix by the short name that adapter targets use
 /// (q, k, v, o, gate, up, down, embed, head), and how many of it the model holds.
@@ -127,6 +124,7 @@ struct Matrix {
   double out = 0;
   double count = 0;      ///< in the whole model; experts are counted one by one
   bool in_layer = true;  ///< false for embed and head
+  bool in_main = true;   ///< false for those of a further stack
 };
 [[nodiscard]] std::vector<Matrix> matrices(const Model& model);
 

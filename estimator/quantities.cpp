@@ -11,9 +11,24 @@ namespace {
 
 double d(std::int64_t value) { return static_cast<double>(value); }
 
+/// LayerNorm has a fused kernel everywhere; an RMSNorm written in Python upcasts. A compiler
+/// computes norms again instead of keeping what they work on...
+double norm_copies_of(const Block& b, const Workload& w) {
+  if (w.compile) return 0;
+  return b.norm_bias ? std::min(1.0, w.recipe.norm_copies) : w.recipe.norm_copies;
+}
+
+/// ...and writes a residual's sum where its first term was.
+double block_copies_of(const Workload& w) { return w.recipe.block_copies - (w.compile ? 1 : 0); }
+
+/// Of so many layers, those whose tensors are all computed again.
+double recomputed_of(double layers, const Workload& w, const Layout& layout) {
+  if (!layout.recomputes_layers()) return 0;
+  return std::ceil(layers / d(w.recompute_every));
+}
+
 /// Head-size elements that attention keeps per token: queries, keys, values, output.
-double head_elements(const Workload& w, double norm_copies) {
-  const Model& m = w.model;
+double head_elements(const Block& m, double norm_copies) {
   if (m.mla.kv_rank > 0) {
     const double qk = d(m.heads) * d(m.mla.nope_dim + m.mla.rope_dim);
     const double value = d(m.heads) * d(m.mla.value_dim);
@@ -22,7 +37,20 @@ double head_elements(const Workload& w, double norm_copies) {
   const double q = d(m.heads) * d(m.head_dim);
   const double kv = d(m.kv_heads) * d(m.head_dim);
   const double normed = m.qk_norm == QkNorm::None ? 0 : norm_copies * (q + kv);
-  return 2 * q + 2 * kv + normed;
+  // A gate, its sigmoid and the gated output come to the ungated tensors.
+  const double gated = m.gated_attention ? 3 * q : 0;
+  return 2 * q + 2 * kv + normed + gated;
+}
+
+/// What a recurrence keeps per token: its projections, the convolved part of them, and its output
+/// before and after the gate. The states of the scan are computed anew in the backward pass
+/// (state-spaces/mamba selective_scan_interface.py, ssd_combined.py).
+double recurrence_elements(const Block& b) {
+  const Recurrence& r = b.recurrence;
+  const double projected = recurrence_projection(b);
+  const double low_rank = r.kind == Mixing::Mamba1 ? d(r.inner) + d(r.rank) + 2 * d(r.state) : 0;
+  const double inner = r.kind == Mixing::ShortConv ? d(b.hidden) : d(r.inner);
+  return projected + low_rank + (projected - inner) + 2 * inner;
 }
 
 /// A frozen matrix needs no input for its own gradient: with adapters only the inputs of
@@ -47,17 +75,23 @@ KeptInputs kept_inputs(const Workload& w) {
 void fill_layer_elements(const Workload& w, const Layout& layout, Quantities& q) {
   const Model& m = w.model;
   const Recipe& recipe = w.recipe;
-  // LayerNorm has a fused kernel everywhere; an RMSNorm written in Python upcasts.
-  // A compiler computes norms again instead of keeping what they work on.
-  const double norm_copies = w.compile ? 0 : m.norm_bias ? std::min(1.0, recipe.norm_copies) : recipe.norm_copies;
+  const double norm_copies = norm_copies_of(m, w);
   const KeptInputs inputs = kept_inputs(w);
   const double outputs = std::max(0.0, d(m.norms_per_layer) - 2) + inputs.attention + inputs.mlp;
   // Adapters of higher precision work on a copy of their matrix's input.
   const double casts = has_adapters(w) && recipe.adapter_bytes > q.bytes.compute ? w.adapted_inputs : 0;
-  // ...and writes a residual's sum where its first term was.
-  const double block_copies = recipe.block_copies - (w.compile ? 1 : 0);
-  q.hidden_elements = casts + (d(m.norms_per_layer) * norm_copies + outputs + block_copies) * d(m.hidden);
-  q.head_elements = head_elements(w, norm_copies);
+  q.hidden_elements = casts + (d(m.norms_per_layer) * norm_copies + outputs + block_copies_of(w)) * d(m.hidden);
+  const double layers = std::max(1.0, d(m.layers));
+  const double attention = head_elements(m, norm_copies);
+  // Cross attention keeps its queries and output here, its keys and values with the encoder's tokens.
+  const double crossed = m.cross_attention ? 2 * d(m.heads) * d(m.head_dim) : 0;
+  const double recurrence = m.recurrence.layers > 0 ? recurrence_elements(m) : 0;
+  q.attention_share = m.attention_layers() / layers;
+  q.head_elements = q.attention_share * attention + crossed + d(m.recurrence.layers) / layers * recurrence;
+  // Some models run both side by side in one layer (Falcon-H1).
+  const bool side_by_side = m.attention_layers() + d(m.recurrence.layers) > layers;
+  q.largest_head_elements =
+      crossed + (side_by_side ? attention + recurrence : std::max(q.attention_share > 0 ? attention : 0, recurrence));
 
   const double copies = (m.mlp_matrices == 3 ? recipe.mlp_copies : recipe.plain_mlp_copies) - (1 - inputs.down);
   const double dense = copies * d(m.ffn);
@@ -67,9 +101,10 @@ void fill_layer_elements(const Workload& w, const Layout& layout, Quantities& q)
       mixture > 0
           ? copies * (d(m.moe.top_k) * d(m.moe.expert_ffn) * imbalance + d(m.moe.shared_ffn)) + 2 * d(m.moe.experts)
           : 0;
-  q.mixture_share = mixture / std::max(1.0, d(m.layers));
-  q.mlp_elements = q.mixture_share * routed + (1 - q.mixture_share) * dense;
-  q.largest_mlp_elements = mixture > 0 ? (q.mixture_share < 1 ? std::max(routed, dense) : routed) : dense;
+  q.mixture_share = mixture / layers;
+  const double dense_share = dense_layers(m) / layers;
+  q.mlp_elements = q.mixture_share * routed + dense_share * dense;
+  q.largest_mlp_elements = std::max(mixture > 0 ? routed : 0, dense_share > 0 ? dense : 0);
   if (mixture > 0) q.dispatched_elements = 2 * d(m.moe.top_k) * d(m.hidden) * imbalance;
 }
 
@@ -102,8 +137,9 @@ void fill_parameters(const Workload& w, const Layout& layout, Stage stage, Quant
   const double tied_copy = m.tied && separate_head ? d(m.vocab) * d(m.hidden) : 0;
   q.embedding = q.has_embedding ? p.embedding / t : 0;
   q.head = q.has_head ? (p.head + tied_copy) / t : 0;
+  q.other = q.has_embedding ? p.other / t : 0;
   const double final_norm = q.has_head ? p.final_norm : 0;
-  const double vocabulary = q.embedding + q.head + final_norm;
+  const double vocabulary = q.embedding + q.head + final_norm + q.other;
   q.layer = body + experts / e;
   q.whole = q.layers * (body + experts) + vocabulary;
   q.local = q.layers * q.layer + vocabulary;
@@ -122,11 +158,13 @@ void fill_parameters(const Workload& w, const Layout& layout, Stage stage, Quant
     return;
   }
   const double trained_layers = trained_layers_of(w, q, stage, pipeline);
-  const double trained_vocabulary = (w.method == Method::Freeze ? 0 : q.embedding) + q.head + final_norm;
+  const bool leading = w.method != Method::Freeze;
+  const double trained_vocabulary = (leading ? q.embedding : 0) + q.head + final_norm;
+  const double trained_other = leading ? q.other : 0;
   q.kept_layers = trained_layers;
   q.trained_layer = trained_layers > 0 ? q.layer : 0;
-  q.trained_whole = trained_layers * (body + experts) + trained_vocabulary;
-  q.trained_local = trained_layers * q.layer + trained_vocabulary;
+  q.trained_whole = trained_layers * (body + experts) + trained_vocabulary + trained_other;
+  q.trained_local = trained_layers * q.layer + trained_vocabulary + trained_other;
   q.trained_vectors = trained_layers * p.layer.norms + trained_vocabulary;
 }
 
@@ -162,6 +200,45 @@ Quantities quantities(const Workload& w, const Layout& layout, Stage stage) {
   fill_layer_elements(w, layout, q);
   fill_parameters(w, layout, stage, q);
   return q;
+}
+
+bool trains_stack(const Workload& w, const Stack& stack) {
+  if (has_adapters(w)) return stack.kind == Stack::Kind::Encoder && w.adapters > 0;
+  return w.method != Method::Freeze;
+}
+
+StackUse stack_use(const Workload& w, const Layout& layout, const Quantities& q, const Stack& stack) {
+  StackUse use;
+  if (!trains_stack(w, stack)) return use;
+  const double length = stack_tokens(stack, w.sequence);
+  const double norm_copies = norm_copies_of(stack, w);
+  const double copies = stack.mlp_matrices == 3 ? w.recipe.mlp_copies : w.recipe.plain_mlp_copies;
+  use.tokens = d(layout.micro_batch) * w.sequences_per_sample * length;
+  const double recomputed = recomputed_of(d(stack.layers), w, layout);
+  use.inputs = layout.recompute == Recompute::Offload ? std::min(2.0, recomputed) : recomputed;
+  use.whole = d(stack.layers) - recomputed;
+  use.share = layout.recompute == Recompute::Selective ? kept_share(w, layout.recompute) : 1;
+  use.input = d(stack.hidden) / q.hidden_split;
+  // As in the main stack: each norm's copies, the inputs of attention and MLP, and the block's own.
+  use.elements = (d(stack.norms_per_layer) * (norm_copies + 1) + block_copies_of(w)) * use.input +
+                 (head_elements(stack, norm_copies) + copies * d(stack.ffn)) / q.tensor;
+  if (w.attention == Attention::Eager && layout.recompute == Recompute::None) {
+    use.elements += w.recipe.score_bytes / q.bytes.compute * length * d(stack.heads) / q.tensor;
+  }
+  if (w.model.cross_attention && &stack == w.model.stacks.data()) {
+    const double layers = d(w.model.layers) - recomputed_of(d(w.model.layers), w, layout);
+    use.crossed = layers * 2 * d(w.model.kv_heads) * d(w.model.head_dim) / q.tensor;
+  }
+  return use;
+}
+
+Recomputed recomputed_layer(const Workload& w, const Layout& layout, const Quantities& q) {
+  Recomputed largest{q.tokens, q.largest_layer_elements(), nullptr};
+  for (const Stack& stack : w.model.stacks) {
+    const StackUse use = stack_use(w, layout, q, stack);
+    if (use.tokens * use.elements > largest.tokens * largest.elements) largest = {use.tokens, use.elements, &stack};
+  }
+  return largest;
 }
 
 Gather gather(const Workload& w, const Layout& layout, const Quantities& q, Phase phase) {
@@ -228,8 +305,7 @@ double logit_bytes(const Workload& w, const Quantities& q) {
 }
 
 double recomputed_layers(const Workload& w, const Layout& layout, const Quantities& q) {
-  if (!layout.recomputes_layers()) return 0;
-  return std::ceil(q.kept_layers / d(w.recompute_every));
+  return recomputed_of(q.kept_layers, w, layout);
 }
 
 int communicator_groups(const Layout& layout) {

@@ -31,6 +31,7 @@ struct Quantities {
   double layer = 0;          ///< one layer, routed experts of this rank only
   double trained_layer = 0;  ///< of that, trained
   double embedding = 0, head = 0;
+  double other = 0;           ///< further stacks, and what lies outside the layers
   double largest_matrix = 0;  ///< elements
 
   double weight_shards = 1, gradient_shards = 1, state_shards = 1;
@@ -38,16 +39,37 @@ struct Quantities {
   // Forward tensors that one layer keeps, elements per token: hidden-size parts, head-size
   // and MLP-size parts (the last two split by tensor parallelism). Averages over the
   // stage, and the fullest layer.
-  double hidden_elements = 0, head_elements = 0, mlp_elements = 0, largest_mlp_elements = 0;
+  double hidden_elements = 0, head_elements = 0, mlp_elements = 0;
+  double largest_head_elements = 0, largest_mlp_elements = 0;
   double dispatched_elements = 0;  ///< tokens copied to experts and back, in a mixture layer
   double mixture_share = 0;        ///< of the layers, those with routed experts
+  double attention_share = 1;      ///< of the layers, those with attention
 
   [[nodiscard]] double layer_elements() const {
     return hidden_elements / hidden_split + (head_elements + mlp_elements) / tensor;
   }
   [[nodiscard]] double largest_layer_elements() const {
-    return hidden_elements / hidden_split + (head_elements + largest_mlp_elements) / tensor;
+    return hidden_elements / hidden_split + (largest_head_elements + largest_mlp_elements) / tensor;
   }
+};
+
+/// The forward tensors of a further stack, as factors.
+struct StackUse {
+  double tokens = 0;  ///< of one micro-batch on one rank
+  double inputs = 0;  ///< layers that keep only their input
+  double whole = 0;   ///< layers that keep `share` of their tensors
+  double share = 1;
+  double input = 0;     ///< elements per token
+  double elements = 0;  ///< of a whole layer, per token
+  double crossed = 0;   ///< keys and values that the main stack's cross attention makes of it, elements per token
+};
+
+/// One layer that is computed anew in the backward pass: of the main stack, or of a further
+/// one where that is larger. They never exist at once.
+struct Recomputed {
+  double tokens = 0;
+  double elements = 0;
+  const Stack* stack = nullptr;  ///< null: the main one
 };
 
 /// Weights held whole for a moment, as factors.
@@ -84,6 +106,11 @@ enum class Phase : std::uint8_t;
 /// The factors of the first or the last pipeline stage.
 [[nodiscard]] Quantities quantities(const Workload& workload, const Layout& layout, Stage stage);
 
+/// What `stack` keeps. Nothing for a tower that is frozen, or whose input has no known size.
+[[nodiscard]] StackUse stack_use(const Workload& workload, const Layout& layout, const Quantities& q,
+                                 const Stack& stack);
+[[nodiscard]] Recomputed recomputed_layer(const Workload& workload, const Layout& layout, const Quantities& q);
+
 [[nodiscard]] Gather gather(const Workload& workload, const Layout& layout, const Quantities& q, Phase phase);
 [[nodiscard]] Reduce reduce(const Workload& workload, const Layout& layout, const Quantities& q, Phase phase);
 
@@ -109,6 +136,10 @@ enum class Phase : std::uint8_t;
 
 /// Process groups with more than one member.
 [[nodiscard]] int communicator_groups(const Layout& layout);
+
+/// Whether a further stack is trained: towers are frozen beside adapters, and all of them with
+/// the leading layers.
+[[nodiscard]] bool trains_stack(const Workload& workload, const Stack& stack);
 
 /// Bytes per element of the stream between layers.
 [[nodiscard]] double residual_bytes(const Workload& workload, const Quantities& q);

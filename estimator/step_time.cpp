@@ -31,15 +31,30 @@ bool adapters_only(const Workload& workload) {
 // serves as the head too.
 double matmul_parameters(const Workload& workload) {
   const ParameterCount& count = workload.parameters;
-  return workload.model.tied ? count.active : std::max(0.0, count.active - count.embedding);
+  const Model& model = workload.model;
+  double parameters = model.tied && model.lm_head ? count.active : std::max(0.0, count.active - count.embedding);
+  // A further stack passes its own number of tokens, counted here per token of the main one.
+  for (const Stack& stack : model.stacks) {
+    const double passes =
+        stack_tokens(stack, workload.sequence) / std::max(1.0, static_cast<double>(workload.sequence));
+    parameters += stack_parameters(stack) * (passes - 1);
+  }
+  return std::max(0.0, parameters);
 }
 
 double attention_flops_forward(const Workload& workload) {
   const Model& model = workload.model;
   double length = static_cast<double>(workload.sequence);
   if (model.sliding_window > 0) length = std::min(length, static_cast<double>(model.sliding_window));
-  return 4.0 * static_cast<double>(model.layers) * static_cast<double>(model.heads) *
-         static_cast<double>(model.head_dim) * length;
+  double flops =
+      4.0 * model.attention_layers() * static_cast<double>(model.heads) * static_cast<double>(model.head_dim) * length;
+  for (const Stack& stack : model.stacks) {
+    const double tokens = stack_tokens(stack, workload.sequence);
+    const double passes = tokens / std::max(1.0, static_cast<double>(workload.sequence));
+    flops +=
+        4.0 * static_cast<double>(stack.layers * stack.heads) * static_cast<double>(stack.head_dim) * tokens * passes;
+  }
+  return flops;
 }
 
 // Matmul FLOPs per token of forward and backward.

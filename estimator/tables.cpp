@@ -1,168 +1,13 @@
 #include "estimator/tables.h"
 
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <cctype>
 
 #include "estimator/embedded.h"
+#include "estimator/table_row.h"
 
 namespace loadline::estimator {
 namespace {
-
-/// A key that is missing, unknown or of the wrong type. Thrown and caught in this file only.
-struct BadRow {
-  std::string where;
-  std::string what;
-};
-
-/// Reads one mapping; every key must be asked for, so that a misspelt one is not ignored.
-class Row {
- public:
-  Row(const YAML::Node& node, std::string where) : node_(node), where_(std::move(where)) {
-    if (node_ && !node_.IsMap()) throw BadRow{where_, "must be a mapping"};
-  }
-  ~Row() = default;
-  Row(const Row&) = delete;
-  Row& operator=(const Row&) = delete;
-
-  template <class T>
-  void optional(const char* key, T& out) {
-    seen_.emplace_back(key);
-    if (!node_ || !node_[key]) return;
-    try {
-      out = node_[key].template as<T>();
-    } catch (const YAML::Exception&) {
-      throw BadRow{where_ + "." + key, "is not of the expected type"};
-    }
-  }
-  std::string required(const char* key) {
-    std::string text;
-    optional(key, text);
-    if (text.empty()) throw BadRow{where_ + "." + key, "is required"};
-    return text;
-  }
-  [[nodiscard]] YAML::Node child(const char* key) {
-    seen_.emplace_back(key);
-    return node_ ? node_[key] : YAML::Node(YAML::NodeType::Undefined);
-  }
-  [[nodiscard]] const std::string& where() const { return where_; }
-  /// Call last: refuses keys nobody asked for.
-  void finish() const {
-    if (!node_) return;
-    for (const auto& entry : node_) {
-      const auto key = entry.first.as<std::string>();
-      if (std::find(seen_.begin(), seen_.end(), key) == seen_.end()) throw BadRow{where_ + "." + key, "is not known"};
-    }
-  }
-
- private:
-  YAML::Node node_;
-  std::string where_;
-  std::vector<std::string> seen_;
-};
-
-void read_traits(const YAML::Node& node, const std::string& where, Model& m) {
-  Row row(node, where);
-  row.optional("mlp_matrices", m.mlp_matrices);
-  row.optional("tied", m.tied);
-  row.optional("qkv_bias", m.qkv_bias);
-  row.optional("output_bias", m.output_bias);
-  row.optional("mlp_bias", m.mlp_bias);
-  row.optional("head_bias", m.head_bias);
-  row.optional("norm_bias", m.norm_bias);
-  row.optional("norm_weights", m.norm_weights);
-  row.optional("norms_per_layer", m.norms_per_layer);
-  row.optional("embedding_norm", m.embedding_norm);
-  row.optional("attention_sinks", m.attention_sinks);
-  row.optional("low_precision_logits", m.low_precision_logits);
-  row.optional("parallel_block", m.parallel_block);
-  row.optional("learned_positions", m.learned_positions);
-  row.optional("max_positions", m.max_positions);
-  row.optional("sliding_window", m.sliding_window);
-  std::string qk_norm = "none";
-  row.optional("qk_norm", qk_norm);
-  if (qk_norm == "head") {
-    m.qk_norm = QkNorm::PerHead;
-  } else if (qk_norm == "full") {
-    m.qk_norm = QkNorm::FullWidth;
-  } else if (qk_norm != "none") {
-    throw BadRow{where + ".qk_norm", "must be none, head or full"};
-  }
-  row.finish();
-}
-
-void read_experts(const YAML::Node& node, const std::string& where, Experts& e) {
-  Row row(node, where);
-  row.optional("experts", e.experts);
-  row.optional("top_k", e.top_k);
-  row.optional("expert_ffn", e.expert_ffn);
-  row.optional("shared_ffn", e.shared_ffn);
-  row.optional("first_dense_layers", e.first_dense_layers);
-  row.optional("every", e.every);
-  row.optional("router_bias", e.router_bias);
-  row.optional("shared_gate", e.shared_gate);
-  row.finish();
-}
-
-void read_shape(const YAML::Node& node, const std::string& where, Model& m) {
-  Row row(node, where);
-  row.optional("layers", m.layers);
-  row.optional("hidden", m.hidden);
-  row.optional("heads", m.heads);
-  row.optional("kv_heads", m.kv_heads);
-  row.optional("head_dim", m.head_dim);
-  row.optional("ffn", m.ffn);
-  row.optional("vocab", m.vocab);
-  row.finish();
-}
-
-void read_latent(const YAML::Node& node, const std::string& where, LatentAttention& a) {
-  Row row(node, where);
-  row.optional("q_rank", a.q_rank);
-  row.optional("kv_rank", a.kv_rank);
-  row.optional("nope_dim", a.nope_dim);
-  row.optional("rope_dim", a.rope_dim);
-  row.optional("value_dim", a.value_dim);
-  row.finish();
-}
-
-ModelRow model_row(const YAML::Node& node, const std::string& where) {
-  Row row(node, where);
-  ModelRow out;
-  Model& m = out.model;
-  m.name = row.required("name");
-  m.family = row.required("family");
-  out.source = row.required("source");
-  row.optional("also", out.also);
-  std::string hub;
-  row.optional("hub", hub);
-  if (!hub.empty()) out.also.push_back(hub);
-  row.optional("total", out.total);
-  row.optional("active", out.active);
-  row.optional("text_only", m.text_only);
-  read_shape(row.child("shape"), where + ".shape", m);
-  read_traits(row.child("traits"), where + ".traits", m);
-  read_experts(row.child("experts"), where + ".experts", m.moe);
-  read_latent(row.child("latent_attention"), where + ".latent_attention", m.mla);
-  row.finish();
-  const std::vector<FieldError> errors = check_model(m, where + ".shape");
-  if (!errors.empty()) throw BadRow{errors.front().field, errors.front().detail};
-  return out;
-}
-
-FamilyRow family_row(const YAML::Node& node, const std::string& where) {
-  Row row(node, where);
-  FamilyRow out;
-  out.type = row.required("type");
-  out.source = row.required("source");
-  row.optional("trained_positions", out.trained_positions);
-  row.optional("extra_positions", out.extra_positions);
-  read_traits(row.child("traits"), where + ".traits", out.defaults);
-  read_experts(row.child("experts"), where + ".experts", out.defaults.moe);
-  row.finish();
-  return out;
-}
 
 void read_states(const YAML::Node& node, const std::string& where, StateBytes& s) {
   Row row(node, where);
@@ -356,7 +201,8 @@ const Tables& Tables::builtin() {
   static const Tables kTables = [] {
     Tables tables;
     for (const std::string_view text :
-         {data::models_yaml, data::families_yaml, data::recipes_yaml, data::optimizers_yaml, data::accuracy_yaml}) {
+         {data::models_yaml, data::models_encoders_yaml, data::models_recurrent_yaml, data::models_towers_yaml,
+          data::families_yaml, data::recipes_yaml, data::optimizers_yaml, data::accuracy_yaml}) {
       Result<Tables> next = tables.with_overrides(text);
       // The unit tests load every row; a program with broken tables must not start sizing.
       if (!next) std::abort();

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,16 +31,64 @@ struct ModelRow {
   Model model;
   std::vector<std::string> also;  ///< other names of the same architecture, the hub id among them
   double total = 0;               ///< published count; 0 when none was found
+  double about = 0;               ///< published count that the source rounds, or counts a little differently
   double active = 0;
   std::string source;
 };
 
+/// What surrounds the layers of an image tower.
+struct TowerTraits {
+  bool patch_bias = true;
+  bool class_token = false;
+  bool positions = true;    ///< a trained table of positions
+  std::int64_t norms = 1;   ///< before and after the layers
+  std::int64_t frames = 1;  ///< that one patch spans
+  std::int64_t image = 0;   ///< side of an image in pixels, where the config leaves it out; 0: any size
+  std::int64_t patch = 0;   ///< side of a patch, likewise
+  std::int64_t tokens = 0;  ///< assumed per sequence where images have any size
+};
+
+/// What turns a tower's output into tokens of the main stack: a chain of matrices, from each
+/// width to the next, and norms.
+struct Projector {
+  enum class Width {
+    Tower,
+    Merged,  ///< of neighbouring patches put together: the tower's times merge squared
+    Output,  ///< stated by the tower's config
+    Text,
+  };
+  std::vector<Width> chain;
+  bool biases = false;
+  Width normed = Width::Tower;  ///< the width of the norms
+  std::int64_t vectors = 0;     ///< as wide as `normed`: weights, and biases of norms
+  std::int64_t merge = 1;       ///< patches along a side that become one token, where the config leaves it out
+};
+
 /// How a Hugging Face model_type is read: what its config leaves unsaid.
 struct FamilyRow {
-  std::string type;                  ///< model_type
-  Model defaults;                    ///< traits of the family
-  bool trained_positions = false;    ///< a position table of as many rows as the config's positions...
-  std::int64_t extra_positions = 0;  ///< ...and these (OPT: 2)
+  std::string type;                           ///< model_type
+  Model defaults;                             ///< traits; and sizes, for what a config inside another leaves out
+  bool trained_positions = false;             ///< a position table of as many rows as the config's positions...
+  std::int64_t extra_positions = 0;           ///< ...and these (OPT: 2)
+  bool token_types = false;                   ///< a table of token types
+  bool pooler = false;                        ///< a matrix after the last layer, without a language head
+  bool relative_positions = false;            ///< a bias per head and bucket, once in each stack (T5)
+  bool multi_query = false;                   ///< one key/value head unless the config says otherwise
+  bool qkv_bias_only = false;                 ///< attention_bias leaves the output projection out
+  QkNorm optional_qk_norm = QkNorm::PerHead;  ///< what use_qk_norm turns on
+  bool halved_ffn = false;                    ///< intermediate_size counts gate and up together (Qwen 1)
+  bool shared_expert = false;                 ///< one shared expert, which the config does not count
+  bool encoder = false;                       ///< an encoder stands before the decoder
+  bool audio_stem = false;                    ///< it reads a spectrogram through two convolutions
+  bool side_by_side = false;                  ///< attention and recurrence are in the same layers
+  bool mlp_free = false;                      ///< no layer has an MLP
+  bool recurrent = false;                     ///< layers without attention mix tokens by defaults.recurrence
+  bool dual = false;                          ///< text and images meet in a space of their own (CLIP)
+  std::int64_t vectors = 0;                   ///< hidden-size vectors beside the layers
+  std::string text;                           ///< model_type of the text part, where the config does not say
+  std::string vision;                         ///< the same of the vision tower; empty: there is none
+  std::optional<TowerTraits> tower;           ///< for the type of a tower
+  Projector projector;
   std::string source;
 };
 

@@ -107,13 +107,14 @@ void resolve_lora(Resolver& r, Workload& w) {
     r.refuse(Type::Forbidden, "spec.training.lora.quantization", std::string(api::name_of(*lora->quantization)),
              "only with method qlora");
   }
-  static constexpr std::array<std::string_view, 9> kTargets{"q", "k", "v", "o", "gate", "up", "down", "embed", "head"};
+  static constexpr std::array<std::string_view, 11> kTargets{"q",    "k",     "v",    "o",  "gate", "up",
+                                                             "down", "embed", "head", "in", "out"};
   for (std::size_t i = 0; i < lora->targets.size(); ++i) {
     const std::string target = short_target(lora->targets[i]);
     if (target == "all-linear" || target == "all") continue;  // the default
     if (std::find(kTargets.begin(), kTargets.end(), target) == kTargets.end()) {
       r.refuse(Type::NotSupported, "spec.training.lora.targets[" + std::to_string(i) + "]",
-               cut_utf8(lora->targets[i], 64), "must be one of q, k, v, o, gate, up, down, embed, head");
+               cut_utf8(lora->targets[i], 64), "must be one of q, k, v, o, gate, up, down, embed, head, in, out");
       continue;
     }
     w.lora.targets.push_back(target);
@@ -160,7 +161,9 @@ void resolve_objective(Resolver& r, Workload& w) {
 
 void resolve_batch(Resolver& r, Workload& w) {
   const api::TrainingSpec& t = r.spec.training;
-  if (!t.sequenceLength) {
+  if (!t.sequenceLength && w.model.tokens > 0) {
+    w.sequence = w.model.tokens;
+  } else if (!t.sequenceLength) {
     r.refuse(Type::Required, "spec.training.sequenceLength", "", "activations cannot be sized without it");
     w.sequence = 1;
   } else {
@@ -227,7 +230,8 @@ void count_trained(Workload& w) {
           if (matrix.in_layer && matrix.count > 2 * layers) w.expert_adapters += matrix.count * each;
           // Of the routed experts a token passes only its own.
           const double top_k = std::max(1.0, static_cast<double>(w.model.moe.top_k));
-          if (matrix.in_layer) w.adapted_inputs += matrix.in * std::min(matrix.count / std::max(1.0, layers), top_k);
+          if (matrix.in_layer && matrix.in_main)
+            w.adapted_inputs += matrix.in * std::min(matrix.count / std::max(1.0, layers), top_k);
         }
       }
       w.trained_vectors = w.lora.train_embeddings ? p.embedding + p.head : 0;

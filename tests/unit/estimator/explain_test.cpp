@@ -55,6 +55,28 @@ Job lora_70b_on_8() {
   return {"70b-lora-8x80", resolved(spec), zero(Sharding::Zero3, 8, 2)};
 }
 
+/// Encoders, towers and recurrences, under each kind of recompute.
+std::vector<Job> jobs_of_several_stacks() {
+  std::vector<Job> out;
+  const auto add = [&](const char* preset, std::int64_t sequence, api::Attention attention, Layout layout) {
+    api::TrainingJobSpec spec = spec_of(preset);
+    spec.training.sequenceLength = sequence;
+    spec.training.attention = attention;
+    out.push_back({std::string(preset) + "-" + std::string(api::name_of(layout.recompute)), resolved(spec), layout});
+  };
+  for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+    Layout two = zero(Sharding::Zero3, 2, 8);
+    two.recompute = recompute;
+    add("whisper-large-v3", 448, api::Attention::Flash, two);
+    add("t5-v1_1-xl", 512, api::Attention::Eager, two);
+    add("qwen2.5-vl-7b", 2048, api::Attention::Flash, two);
+    add("bert-large", 512, api::Attention::Eager, two);
+    add("jamba-v0.1", 4096, api::Attention::Eager, two);
+    add("mamba-2.8b", 2048, api::Attention::Flash, two);
+  }
+  return out;
+}
+
 void PrintTo(const Job& job, std::ostream* out) { *out << job.name; }
 
 /// Jobs that between them show every kind of line.
@@ -103,6 +125,7 @@ std::vector<Job> jobs() {
   autocast.training.precision = api::Precision::Bf16Mixed;
   autocast.training.sequenceLength = 1024;
   out.push_back({"autocast", resolved(autocast), zero(Sharding::None, 4)});
+  for (Job& job : jobs_of_several_stacks()) out.push_back(std::move(job));
   return out;
 }
 
@@ -223,7 +246,7 @@ TEST(Assumptions, AreSaidOnceEach) {
 TEST(Assumptions, NameTheGenericFrameworkAndMissingTowers) {
   const Job job = full_8b_on_8();
   EXPECT_THAT(assumptions(job.workload, job.layout), Contains(HasSubstr("framework is generic")));
-  const Workload text_only = resolved(spec_of("gemma-3-4b"));
+  const Workload text_only = resolved(spec_of("kimi-k2.5"));
   EXPECT_THAT(assumptions(text_only, one_gpu()), Contains(HasSubstr("vision tower")));
 }
 
