@@ -137,7 +137,9 @@ Stack read_tower(const HfConfig& in, const FamilyRow& family, const Model* other
   s.outside = pixels * d(s.hidden) + ((traits.patch_bias ? 1 : 0) + d(extra)) * d(s.hidden) +
               d(traits.norms) * norm_parameters(s);
   s.outside += d(family.vectors) * d(s.hidden);
-  if (traits.positions) s.outside += d(s.tokens) * d(s.hidden);
+  if (traits.positions) {
+    s.outside += d(in.integer({"num_position_embeddings"}).value_or(s.tokens)) * d(s.hidden);
+  }
   return s;
 }
 
@@ -158,11 +160,16 @@ void add_projector(const HfConfig& in, const HfConfig& vision, const Projector& 
     return d(m.hidden);
   };
   const bool biases = in.flag("multimodal_projector_bias", projector.biases);
+  double matrices = 0;
   for (std::size_t i = 0; i + 1 < projector.chain.size(); ++i) {
     const double out = width(projector.chain[i + 1]);
-    tower.outside += width(projector.chain[i]) * out + (biases ? out : 0);
+    matrices += width(projector.chain[i]) * out + (biases ? out : 0);
   }
-  tower.outside += d(projector.vectors) * width(projector.normed);
+  tower.outside += matrices + d(projector.vectors) * width(projector.normed);
+  // Qwen3-VL projects after some layers of the tower too, each time behind a norm of merged patches.
+  if (const nlohmann::json* deep = vision.list("deepstack_visual_indexes")) {
+    tower.outside += static_cast<double>(deep->size()) * (matrices + 2 * width(Projector::Width::Merged));
+  }
 }
 
 }  // namespace loadline::estimator

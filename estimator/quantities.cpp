@@ -209,7 +209,8 @@ bool trains_stack(const Workload& w, const Stack& stack) {
 
 StackUse stack_use(const Workload& w, const Layout& layout, const Quantities& q, const Stack& stack) {
   StackUse use;
-  if (!trains_stack(w, stack)) return use;
+  // What comes before the main stack lies where its embedding does.
+  if (!q.has_embedding || !trains_stack(w, stack)) return use;
   const double length = stack_tokens(stack, w.sequence);
   const double norm_copies = norm_copies_of(stack, w);
   const double copies = stack.mlp_matrices == 3 ? w.recipe.mlp_copies : w.recipe.plain_mlp_copies;

@@ -218,7 +218,9 @@ const ModelRow* Tables::model(std::string_view name) const {
   for (const ModelRow& row : models) {
     if (folded(row.model.name) == wanted) return &row;
     for (const std::string& other : row.also) {
-      if (folded(other) == wanted) return &row;
+      const std::string also = folded(other);
+      // "mistralai/Mistral-7B-v0.3" is found without its owner too.
+      if (also == wanted || also.substr(also.find('/') + 1) == wanted) return &row;
     }
   }
   return nullptr;

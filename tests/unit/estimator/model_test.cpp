@@ -67,7 +67,8 @@ TEST(Presets, HaveNamesOfTheirOwn) {
     names.push_back(row.model.name);
     for (const std::string& name : names) {
       EXPECT_EQ(Tables::builtin().model(name), Tables::builtin().model(row.model.name)) << name;
-      EXPECT_TRUE(owners.emplace(name, row.model.name).second) << name << " is " << owners[name] << " already";
+      const std::string& owner = owners.emplace(name.substr(name.find('/') + 1), row.model.name).first->second;
+      EXPECT_EQ(owner, row.model.name) << name;
     }
   }
 }
@@ -76,6 +77,7 @@ TEST(Presets, AreFoundInAnySpellingAndByHubId) {
   EXPECT_EQ(preset("Llama-3.1-8B").name, "llama-3.1-8b");
   EXPECT_EQ(preset("mixtral_8x7b").name, "mixtral-8x7b-v0.1");
   EXPECT_EQ(preset("mistralai/Mixtral-8x7B-v0.1").name, "mixtral-8x7b-v0.1");
+  EXPECT_EQ(preset("Ministral-8B-Instruct-2410").name, "ministral-8b");
 }
 
 TEST(Presets, AMisspeltNameIsRefusedWithNearOnes) {

@@ -28,7 +28,8 @@ E any() {
 api::TrainingJobSpec any_spec() {
   static const std::vector<std::string> kPresets{"llama-3.1-8b", "llama-3.2-1b",     "mistral-7b-v0.1", "qwen2.5-7b",
                                                  "qwen3-4b",     "gemma-2-9b",       "gpt2-xl",         "pythia-6.9b",
-                                                 "mixtral-8x7b", "deepseek-v2-lite", "llama-3.1-70b"};
+                                                 "mixtral-8x7b", "deepseek-v2-lite", "llama-3.1-70b",   "t5-v1_1-base",
+                                                 "qwen2-vl-2b",  "jamba-v0.1",       "mamba-130m"};
   api::TrainingJobSpec spec;
   spec.model.preset = *rc::gen::elementOf(kPresets);
   spec.training.framework = any<Framework>();
