@@ -1,7 +1,7 @@
 // Who we are to the API server: a bearer token that may change under us, a client certificate, or both.
 //
 // Thread-safety: all members may be called from any thread.
-// Errors: values; a credential that cannot be renewed keeps its last good value until the server refuses it.
+// Errors: values. A file that cannot be read again leaves its last good value standing.
 #pragma once
 
 #include <chrono>
@@ -25,6 +25,7 @@ struct ClientIdentity {
 struct Credentials {
   std::string authorization = {};  ///< value of the Authorization header; empty for none
   ClientIdentity identity = {};
+  bool operator==(const Credentials&) const = default;
 };
 
 class AuthSource {
@@ -32,17 +33,25 @@ class AuthSource {
   virtual ~AuthSource() = default;
   /// What to send now. May read a file or run a program; at most one at a time.
   [[nodiscard]] virtual Result<Credentials> credentials() = 0;
-  /// The server said 401: what is cached is no good. The next credentials() fetches anew.
-  virtual void invalidate() = 0;
+  /// The server said 401 to `what`. The next credentials() fetches anew unless it has others by now. Never waits.
+  virtual void refused(const Credentials& what) = 0;
 };
 
 /// Credentials that never change: token, user and password, certificate, or nothing.
 [[nodiscard]] std::shared_ptr<AuthSource> static_auth(Credentials credentials);
 
-/// A token file that is rotated on disk (service accounts): read again after 60 s and after a 401. While it
-/// cannot be read, the last token stays.
-[[nodiscard]] std::shared_ptr<AuthSource> token_file_auth(std::string path, ClientIdentity identity,
-                                                          std::shared_ptr<Clock> clock);
+/// Files that are rotated on disk: a service account's token, a certificate and its key. Empty paths for what there is
+/// not; certificate and key go together.
+struct CredentialFiles {
+  std::string token = {};
+  std::string certificate = {};
+  std::string key = {};
+};
+
+/// `given`, with what `files` hold in its place: read again after 60 s and after a 401. While a file cannot be read, or
+/// a certificate does not belong to its key (one of the two is not replaced yet), the last good value stays.
+[[nodiscard]] std::shared_ptr<AuthSource> file_auth(CredentialFiles files, Credentials given,
+                                                    std::shared_ptr<Clock> clock);
 
 /// A kubeconfig `exec` plugin (client.authentication.k8s.io/v1 and v1beta1).
 struct ExecPlugin {
@@ -55,7 +64,8 @@ struct ExecPlugin {
   std::chrono::seconds timeout{60};        ///< the plugin is killed after this
 };
 
-/// Runs the plugin when there is no credential, when it ends within 10 s, and after a 401.
+/// Runs the plugin when there is no credential, when it ends within 10 s, and after a 401; after a failure or a refusal
+/// at most every 5 s, the last outcome standing meanwhile.
 [[nodiscard]] std::shared_ptr<AuthSource> exec_auth(ExecPlugin plugin, std::shared_ptr<Clock> clock);
 
 }  // namespace loadline::kube

@@ -117,18 +117,21 @@ struct Client::Impl {
     return true;
   }
 
-  void leave() {
-    const std::lock_guard lock(mutex);
-    --in_flight;
-    metrics.in_flight.set(in_flight);
-    left.notify_one();
-  }
+  struct Leave {
+    Impl& impl;
+    ~Leave() {
+      const std::lock_guard lock(impl.mutex);
+      --impl.in_flight;
+      impl.metrics.in_flight.set(impl.in_flight);
+      impl.left.notify_one();
+    }
+  };
 
   Answer<Response> try_once(const Request& request, milliseconds timeout, const std::stop_token& stop) {
     if (!wait_for_turn(stop) || !enter(stop)) return ApiError::transport(ApiError::kCanceled, "canceled");
+    const Leave leaving{*this};
     metrics.requests.add();
     Answer<Response> answer = transport->send(request, timeout, stop);
-    leave();
     if (!answer) return answer;
     if (answer->status == 429) metrics.too_many.add();
     if (answer->status >= 300) {
@@ -143,14 +146,18 @@ struct Client::Impl {
     request.headers.emplace_back("User-Agent", options.user_agent);
     request.headers.emplace_back("X-Request-Id", request_id());
     const Clock::Time give_up = options.clock->now() + 2 * call.timeout;
+    bool may_be_done = false;
     for (int tries = 1;; ++tries) {
       Answer<Response> answer = try_once(request, call.timeout, either.token());
       if (answer) return answer;
-      const ApiError& error = answer.error();
+      ApiError error = std::move(answer).error();
+      // A refusal of the second try says nothing of what became of the first.
+      may_be_done = may_be_done || error.outcome_unknown;
+      error.outcome_unknown = may_be_done;
       const auto wait = retry_wait(policy, error, tries, random_unit());
       if (!wait || options.clock->now() + *wait > give_up) {
         metrics.failures.add();
-        return answer;
+        return error;
       }
       metrics.retries.add();
       spdlog::debug("{} {}: {}; again in {} ms", to_string(request.method), request.target, error.message,
@@ -371,13 +378,15 @@ std::unique_ptr<WatchStream> Client::watch(const Resource& resource, const Watch
   // Longer than the server's own timeout: silence beyond it means that the connection is dead.
   constexpr auto kSlack = std::chrono::seconds(10);
   Request request;
-  request.target =
-      with_query(collection_path(resource, options.ns), {{"watch", "true"},
-                                                         {"allowWatchBookmarks", "true"},
-                                                         {"labelSelector", options.label_selector},
-                                                         {"fieldSelector", options.field_selector},
-                                                         {"resourceVersion", options.resource_version},
-                                                         {"timeoutSeconds", std::to_string(options.timeout.count())}});
+  request.target = with_query(collection_path(resource, options.ns),
+                              {{"watch", "true"},
+                               {"allowWatchBookmarks", "true"},
+                               {"labelSelector", options.label_selector},
+                               {"fieldSelector", options.field_selector},
+                               {"resourceVersion", options.resource_version},
+                               {"sendInitialEvents", options.initial_events ? "true" : ""},
+                               {"resourceVersionMatch", options.initial_events ? "NotOlderThan" : ""},
+                               {"timeoutSeconds", std::to_string(options.timeout.count())}});
   request.headers.emplace_back("User-Agent", impl_->options.user_agent);
   return impl_->transport->open_watch(std::move(request), options.timeout + kSlack);
 }

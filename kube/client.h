@@ -94,6 +94,7 @@ struct WatchOptions {
   std::string label_selector = {};
   std::string field_selector = {};
   std::string resource_version = {};  ///< where to go on from
+  bool initial_events = false;        ///< first all there is, then a bookmark that marks its end: a streaming list
   std::chrono::seconds timeout{180};  ///< the server ends the watch after this; we give up 10 s later
 };
 

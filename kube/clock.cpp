@@ -1,5 +1,7 @@
 #include "kube/clock.h"
 
+#include "kube/io_thread.h"
+
 namespace loadline::kube {
 namespace {
 
@@ -17,6 +19,7 @@ class SystemClock final : public Clock {
 }  // namespace
 
 bool Clock::sleep_for(Duration duration, const std::stop_token& stop) {
+  about_to_wait("a sleep");
   std::mutex mutex;
   std::condition_variable cv;
   const Time until = now() + duration;

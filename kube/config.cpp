@@ -57,10 +57,30 @@ Result<ExecPlugin> exec_plugin(const KubeconfigEntry& user, const ClusterConfig&
   return plugin;
 }
 
+Status refuse_what_is_not_supported(const KubeconfigEntry& user) {
+  if (user.has("auth-provider")) {
+    return invalid(user.file, "auth-provider", "no longer exists in Kubernetes; use an exec plugin");
+  }
+  if (user.has("as-user-extra")) {
+    return invalid(user.file, "as-user-extra", "is not supported; impersonate by as, as-uid and as-groups");
+  }
+  return {};
+}
+
+/// Of a token, or of a name and password; empty without either.
+std::string authorization_of(const KubeconfigEntry& user) {
+  if (const std::string token = user.text("token"); !token.empty()) return "Bearer " + token;
+  if (const std::string name = user.text("username"); !name.empty()) {
+    return "Basic " + encode_base64(name + ":" + user.text("password"));
+  }
+  return "";
+}
+
 // client-go's order (tools/clientcmd/client_config.go and plugin/pkg/client/auth/exec): what is given outright
 // wins over the plugin, and a token file over a token.
 Result<std::shared_ptr<AuthSource>> user_auth(const KubeconfigEntry& user, const ClusterConfig& cluster,
                                               const std::shared_ptr<Clock>& clock) {
+  if (Status status = refuse_what_is_not_supported(user); !status) return status.error();
   Credentials given;
   Result<std::string> certificate = data_or_file(user, "client-certificate-data", "client-certificate");
   if (!certificate) return certificate.error();
@@ -70,22 +90,20 @@ Result<std::shared_ptr<AuthSource>> user_auth(const KubeconfigEntry& user, const
   if (given.identity.certificate_pem.empty() != given.identity.key_pem.empty()) {
     return invalid(user.file, "client-certificate", "a client certificate and its key must be given together");
   }
-  if (const std::string path = resolve_path(user.folder(), user.text("tokenFile")); !path.empty()) {
-    return token_file_auth(path, given.identity, clock);
+  CredentialFiles files;
+  files.token = resolve_path(user.folder(), user.text("tokenFile"));
+  if (user.text("client-certificate-data").empty() && user.text("client-key-data").empty()) {
+    files.certificate = resolve_path(user.folder(), user.text("client-certificate"));
+    files.key = resolve_path(user.folder(), user.text("client-key"));
   }
-  if (const std::string token = user.text("token"); !token.empty()) {
-    given.authorization = "Bearer " + token;
-  } else if (const std::string name = user.text("username"); !name.empty()) {
-    given.authorization = "Basic " + encode_base64(name + ":" + user.text("password"));
-  }
-  if (given.authorization.empty() && given.identity.key_pem.empty() && user.has("exec")) {
+  if (files.token.empty()) given.authorization = authorization_of(user);
+  const bool given_outright = !files.token.empty() || !given.authorization.empty() || !given.identity.key_pem.empty();
+  if (!given_outright && user.has("exec")) {
     Result<ExecPlugin> plugin = exec_plugin(user, cluster);
     if (!plugin) return plugin.error();
     return exec_auth(std::move(*plugin), clock);
   }
-  if (user.has("auth-provider")) {
-    return invalid(user.file, "auth-provider", "no longer exists in Kubernetes; use an exec plugin");
-  }
+  if (!files.token.empty() || !files.certificate.empty()) return file_auth(std::move(files), std::move(given), clock);
   return static_auth(std::move(given));
 }
 
@@ -194,7 +212,7 @@ Result<ClusterConfig> in_cluster_config(const ConfigOptions& options) {
   if (!ca) return ca.error();
   config.ca_pem = std::move(*ca);
   if (const Result<std::string> ns = read_file(options.service_account_dir + "/namespace")) config.ns = trimmed(*ns);
-  config.auth = token_file_auth(token_path, {}, options.clock);
+  config.auth = file_auth({.token = token_path}, {}, options.clock);
   return config;
 }
 

@@ -1,27 +1,24 @@
 // What this file works around in cpprestsdk 2.10.18 is said where it is done; docs/decisions.md has the summary.
 //
-//  - Its threads end the process when anything throws: our two threads run its loop inside a catch.
+//  - Its threads end the process when anything throws: ours run its loop inside a catch (cpprest_threads.cpp).
 //  - Its timeout restarts with every step: total deadlines are kept by the waiting caller, which then cancels.
 //  - It follows redirects with all headers, the token too: redirects are off, and a 3xx is an error.
 //  - It trusts the system's CAs besides ours: the store is replaced for each connection.
-//  - Its reading streams copy or wait: answers are pushed into a sink as they come, and a pending sink stops the
-//  socket.
+//  - Its reading streams copy or wait: answers are pushed into a sink as they come; a pending sink stops the socket.
 //  - A pending sink outlives cancel and timeout: the line queue is closed first, then the request cancelled.
-//  - Blocking on one of its threads would stop all I/O: send() refuses there.
+//  - Blocking on one of its threads would stop all I/O: send() refuses there (io_thread.h).
 #include "kube/cpprest_transport.h"
 
 #include <cpprest/http_client.h>
 #include <openssl/ssl.h>
-#include <pplx/threadpool.h>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <condition_variable>
-#include <cstdlib>
 #include <mutex>
-#include <thread>
 
+#include "kube/ca_bundle.h"
 #include "kube/files.h"
+#include "kube/io_thread.h"
 #include "kube/line_queue.h"
 #include "kube/proxy.h"
 #include "kube/tls.h"
@@ -33,46 +30,8 @@ namespace http = web::http;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-thread_local bool on_io_thread = false;
-
-// Two threads are the fastest on few cores and enough for a dozen watches: they only move bytes.
-constexpr int kIoThreads = 2;
 // More than any list page of ours; a larger answer is not from an API server we can work with.
 constexpr std::size_t kMaxAnswerBytes = 512U * 1024U * 1024U;
-constexpr auto kCaLifetime = std::chrono::seconds(60);
-
-class IoThreads {
- public:
-  IoThreads() {
-    // Threads of the library's own would end the process on any exception; so it gets none.
-    crossplat::threadpool::initialize_with_threads(0);
-    boost::asio::io_service& service = crossplat::threadpool::shared_instance().service();
-    for (std::thread& thread : threads_) thread = std::thread([&service] { run(service); });
-  }
-  ~IoThreads() {
-    crossplat::threadpool::shared_instance().service().stop();
-    for (std::thread& thread : threads_) thread.join();
-  }
-  IoThreads(const IoThreads&) = delete;
-  IoThreads& operator=(const IoThreads&) = delete;
-
- private:
-  static void run(boost::asio::io_service& service) {
-    on_io_thread = true;
-    for (;;) {
-      try {
-        service.run();
-        return;
-      } catch (const std::exception& e) {
-        spdlog::error("HTTP client thread: {}", e.what());
-      } catch (...) {
-        spdlog::error("HTTP client thread: unknown exception");
-      }
-    }
-  }
-
-  std::array<std::thread, kIoThreads> threads_;
-};
 
 // Gives each chunk of an answer to `consume`, whose task says when the next may be read.
 class PushBuffer final : public concurrency::streams::details::streambuf_state_manager<std::uint8_t> {
@@ -161,12 +120,7 @@ struct Exchange {
 
 std::map<std::string, std::string> lower_case_headers(const http::http_headers& headers) {
   std::map<std::string, std::string> out;
-  for (const auto& [name, value] : headers) {
-    std::string lower = name;
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-    out.emplace(std::move(lower), value);
-  }
+  for (const auto& [name, value] : headers) out.emplace(lower_case(name), value);
   return out;
 }
 
@@ -215,27 +169,30 @@ class FailedWatch final : public WatchStream {
 
 class CpprestTransport final : public Transport {
  public:
-  explicit CpprestTransport(ClusterConfig config) : config_(std::move(config)) {}
+  explicit CpprestTransport(ClusterConfig config)
+      : config_(std::move(config)), ca_(std::make_shared<CaBundle>(config_.ca_pem, config_.ca_file, system_clock())) {}
 
   Answer<Response> send(Request request, milliseconds timeout, std::stop_token stop) override {
-    if (on_io_thread) return ApiError::transport(ApiError::kBadAnswer, "send() was called on an I/O thread");
-    const auto deadline = steady_clock::now() + timeout;
+    about_to_wait("a request");
+    if (on_io_thread()) return ApiError::transport(ApiError::kBadAnswer, "send() was called on an I/O thread");
     try {
       Result<Credentials> who = config_.auth->credentials();
       if (!who) return refused(who.error());
+      const auto deadline = steady_clock::now() + timeout;
       Answer<Response> answer = send_once(request, *who, deadline, stop);
+      if (!answer && answer.error().reason == ApiError::kConnection) ca_->doubt();
       if (!answer || answer->status != 401) return answer;
       // The server did nothing yet, so even a write may go again under fresher credentials.
-      config_.auth->invalidate();
+      config_.auth->refused(*who);
       Result<Credentials> fresh = config_.auth->credentials();
-      const bool changed = fresh && (fresh->authorization != who->authorization || fresh->identity != who->identity);
-      return changed ? send_once(request, *fresh, deadline, stop) : std::move(answer);
+      return fresh && *fresh != *who ? send_once(request, *fresh, deadline, stop) : std::move(answer);
     } catch (...) {
       return ApiError::transport(ApiError::kBadAnswer, what(std::current_exception()));
     }
   }
 
   std::unique_ptr<WatchStream> open_watch(Request request, milliseconds idle) override {
+    about_to_wait("opening a watch");
     try {
       Result<Credentials> who = config_.auth->credentials();
       if (!who) return std::make_unique<FailedWatch>(refused(who.error()));
@@ -280,24 +237,12 @@ class CpprestTransport final : public Transport {
     return out;
   }
 
-  // The CA file may be rotated like the token.
-  TlsMaterial material(const ClientIdentity& identity) {
-    const std::lock_guard lock(mutex_);
-    const auto now = steady_clock::now();
-    if (!config_.ca_file.empty() && now >= read_ca_again_) {
-      read_ca_again_ = now + kCaLifetime;
-      const Result<std::string> pem = read_file(config_.ca_file);
-      if (pem && holds_ca(*pem)) config_.ca_pem = *pem;
-    }
-    return {config_.ca_pem, identity};
-  }
-
   std::shared_ptr<http::client::http_client> client(const TlsMaterial& material, milliseconds step_timeout) const {
     http::client::http_client_config options;
     options.set_max_redirects(0);
     options.set_timeout(step_timeout);
     options.set_validate_certificates(!config_.insecure);
-    if (!config_.proxy_url.empty()) options.set_proxy(web::web_proxy(config_.proxy_url));
+    if (!config_.proxy_url.empty()) options.set_proxy(proxy(config_.proxy_url));
     options.set_ssl_context_callback([material](boost::asio::ssl::context& context) {
       // Only a system_error is caught by the library here.
       if (!set_up_tls(context.native_handle(), material)) {
@@ -307,9 +252,22 @@ class CpprestTransport final : public Transport {
     return std::make_shared<http::client::http_client>(config_.server, options);
   }
 
+  // The library ignores a name and password that stand in the address.
+  static web::web_proxy proxy(const std::string& url) {
+    const web::uri address(url);
+    web::web_proxy out(address);
+    const std::string who = address.user_info();
+    const auto colon = std::min(who.find(':'), who.size());
+    if (!who.empty()) {
+      out.set_credentials(
+          {web::uri::decode(who.substr(0, colon)), web::uri::decode(who.substr(std::min(colon + 1, who.size())))});
+    }
+    return out;
+  }
+
   // The kept-alive client for requests; made anew when certificates change, so that no old connection is reused.
   std::shared_ptr<http::client::http_client> rest_client(const ClientIdentity& identity) {
-    TlsMaterial now = material(identity);
+    TlsMaterial now{ca_->pem(), identity};
     const std::lock_guard lock(mutex_);
     if (!rest_ || rest_material_ != now) {
       rest_ = client(now, std::chrono::seconds(30));
@@ -389,7 +347,7 @@ class CpprestTransport final : public Transport {
   std::unique_ptr<WatchStream> start_watch(const Request& request, const Credentials& who, milliseconds idle) {
     // A client, and so a connection, for each watch: its timeout is this watch's idle time, and nothing else
     // waits behind it.
-    const auto client = this->client(material(who.identity), idle);
+    const auto client = this->client({ca_->pem(), who.identity}, idle);
     const auto lines = std::make_shared<LineQueue>();
     http::http_request message = to_cpprest(request, who);
     message.set_response_stream(PushBuffer::stream([lines](std::string_view bytes) {
@@ -399,9 +357,9 @@ class CpprestTransport final : public Transport {
     }));
     const pplx::cancellation_token_source cancel;
     client->request(message, cancel.get_token())
-        .then([lines, auth = config_.auth](const http::http_response& response) {
+        .then([lines, auth = config_.auth, who](const http::http_response& response) {
           const int status = response.status_code();
-          if (status == 401) auth->invalidate();
+          if (status == 401) auth->refused(who);
           if (const auto problem = unusable(status)) {
             lines->finish(problem);
           } else {
@@ -409,35 +367,26 @@ class CpprestTransport final : public Transport {
           }
           return response.content_ready();
         })
-        .then([lines, keep = client](const pplx::task<http::http_response>& last) {
+        .then([lines, ca = ca_, keep = client](const pplx::task<http::http_response>& last) {
           try {
             last.get();
             lines->finish(std::nullopt);
           } catch (...) {
+            ca->doubt();
             lines->finish(ApiError::transport(ApiError::kConnection, what(std::current_exception())));
           }
         });
     return std::make_unique<CpprestWatch>(lines, cancel);
   }
 
-  std::mutex mutex_;
-  ClusterConfig config_;  // ca_pem changes, under mutex_
-  steady_clock::time_point read_ca_again_ = steady_clock::now() + kCaLifetime;
+  const ClusterConfig config_;
+  const std::shared_ptr<CaBundle> ca_;
+  std::mutex mutex_;  // for the two below
   TlsMaterial rest_material_;
   std::shared_ptr<http::client::http_client> rest_;
 };
 
 }  // namespace
-
-void start_transport_io() {
-  static const IoThreads threads = [] {
-    // OpenSSL reads the system's CA files for every context otherwise. The pool must exist before the
-    // static that ends its threads, so that it is destroyed after.
-    setenv("SSL_CERT_FILE", "/dev/null", 1);  // NOLINT(concurrency-mt-unsafe): documented to come before any thread
-    setenv("SSL_CERT_DIR", "/dev/null", 1);   // NOLINT(concurrency-mt-unsafe)
-    return IoThreads();
-  }();
-}
 
 Result<std::shared_ptr<Transport>> make_cpprest_transport(const ClusterConfig& config) {
   start_transport_io();

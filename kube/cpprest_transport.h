@@ -1,4 +1,4 @@
-// Transport over cpprestsdk's http_client. Only its .cpp sees cpprestsdk.
+// Transport over cpprestsdk's http_client. Only it and cpprest_threads.cpp see cpprestsdk.
 //
 // Thread-safety: as Transport. Ownership: keeps the configuration and its credentials.
 #pragma once

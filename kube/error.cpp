@@ -54,6 +54,7 @@ void read_status(const nlohmann::json& status, ApiError& error) {
     error.retry_after = std::chrono::seconds(std::min<std::int64_t>(*seconds, 3600));
   }
   for (const nlohmann::json& cause : array_at(status, {"details", "causes"})) {
+    if (string_at(cause, {"reason"}) == "ResourceVersionTooLarge") error.version_too_new = true;
     const auto field = string_at(cause, {"field"});
     if (!field) continue;
     error.fields.push_back({cause_type(string_at(cause, {"reason"}).value_or("")), std::string(*field), "",
@@ -87,7 +88,7 @@ ApiError ApiError::from_response(int http_status, std::string_view body,
   }
   if (error.message.empty()) error.message = "HTTP status " + std::to_string(http_status);
   error.transient = http_status == 429 || http_status == 408 || http_status >= 500;
-  error.outcome_unknown = http_status >= 500 && !error.retry_after;
+  error.outcome_unknown = http_status >= 500;
   return error;
 }
 

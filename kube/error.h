@@ -20,9 +20,11 @@ struct ApiError : Error {
       reason;  ///< metav1.Status reason: "AlreadyExists", "Conflict", "Expired"; ours below when http_status is 0
   std::optional<std::chrono::seconds> retry_after;  ///< from the Retry-After header or details.retryAfterSeconds
   bool transient = false;                           ///< the same request may succeed later
-  /// The server may have carried the request out although no success was seen. True for a lost answer
-  /// and for 5xx: look before writing again.
+  /// The server may have carried the request out although no success was seen. True for a lost answer and for 5xx, with
+  /// Retry-After too (etcd may have answered the API server too late): look before writing again.
   bool outcome_unknown = false;
+  /// The server does not know the version that was asked for yet or, restored from a backup, any more.
+  bool version_too_new = false;
 
   [[nodiscard]] bool already_exists() const { return reason == "AlreadyExists"; }
   /// The version written against was not the newest; not an AlreadyExists.
@@ -30,6 +32,8 @@ struct ApiError : Error {
   [[nodiscard]] bool not_found() const { return http_status == 404; }
   /// 410, as HTTP status or as Status in a stream: the version or continue token is gone, list again.
   [[nodiscard]] bool expired() const { return http_status == 410; }
+  /// An object in the server's own store cannot be read; a watch cannot get past the version at which it was removed.
+  [[nodiscard]] bool unreadable() const { return reason == "StoreReadError"; }
   [[nodiscard]] bool canceled() const { return reason == kCanceled; }
 
   static constexpr std::string_view kCanceled = "Canceled";            ///< we asked it to stop

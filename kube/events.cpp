@@ -12,6 +12,8 @@
 #include <thread>
 #include <tuple>
 
+#include "kube/fault.h"
+
 namespace loadline::kube {
 namespace {
 
@@ -120,15 +122,15 @@ struct EventRecorder::Impl {
         idle.notify_all();
         options.clock->wait_until(changed, lock, options.clock->now() + options.series_heartbeat);
         lock.unlock();
-        write_grown_series(stop);
+        go_on([&] { write_grown_series(stop); });
         lock.lock();
         continue;
       }
-      Pending next = std::move(queue.front());
+      const Pending next = std::move(queue.front());
       queue.pop_front();
       busy = true;
       lock.unlock();
-      take(next, stop);
+      go_on([&] { take(next, stop); });
       lock.lock();
       busy = false;
     }
@@ -136,18 +138,34 @@ struct EventRecorder::Impl {
     queue.clear();
   }
 
+  /// One event may be lost to an exception (want of memory), the thread and all later ones may not.
+  void go_on(const std::function<void()>& work) {
+    const std::string fault = fault_of(work);
+    if (fault.empty()) return;
+    spdlog::error("event recorder: {}", fault);
+    metrics.dropped.add();
+  }
+
   void take(const Pending& pending, const std::stop_token& stop) {
+    if (!joins_series(pending, stop)) write_first(pending, stop);
+  }
+
+  /// Whether it is a repeat, and so told by the Event that is there.
+  bool joins_series(const Pending& pending, const std::stop_token& stop) {
     const Clock::Time now = options.clock->now();
     const auto known = series.find(pending.key);
-    if (known != series.end() && now - known->second.last_seen < options.series_window) {
-      Series& same = known->second;
-      ++same.count;
-      same.last_wall = pending.wall;
-      same.last_seen = now;
-      // The first repeat shows at once, later ones with the heartbeat.
-      if (same.written_count == 1 || now - same.last_written >= options.series_heartbeat) write_series(same, stop);
-      return;
-    }
+    if (known == series.end() || now - known->second.last_seen >= options.series_window) return false;
+    Series& same = known->second;
+    ++same.count;
+    same.last_wall = pending.wall;
+    same.last_seen = now;
+    // The first repeat shows at once, later ones with the heartbeat.
+    const bool due = same.written_count == 1 || now - same.last_written >= options.series_heartbeat;
+    return !due || write_series(same, stop);
+  }
+
+  void write_first(const Pending& pending, const std::stop_token& stop) {
+    const Clock::Time now = options.clock->now();
     Series fresh;
     fresh.event = {pending.key.regarding.ns.empty() ? "default" : pending.key.regarding.ns,
                    pending.key.regarding.name.substr(0, kNamePrefix) + "." + unique_suffix()};
@@ -155,25 +173,30 @@ struct EventRecorder::Impl {
     fresh.last_seen = now;
     fresh.last_written = now;
     const json object = event_object(pending, fresh.event, options);
-    const bool written = attempt(stop, [&](const CallOptions& call) {
-      Answer<Object> made = client.create(resources::kEvents, object, {}, call);
+    const Failure failure = attempt(stop, [&](const CallOptions& call) {
+      const Answer<Object> made = client.create(resources::kEvents, object, {}, call);
       // The name is ours alone: that it exists means that an earlier try arrived.
       const bool there = made.ok() || made.error().already_exists();
-      return there ? std::optional<ApiError>() : made.error();
+      return there ? Failure() : made.error();
     });
-    if (!written) return;
+    count(failure);
+    if (failure) return;
     if (series.size() >= kRemembered) series.clear();
     series.insert_or_assign(pending.key, fresh);
   }
 
-  void write_series(Series& same, const std::stop_token& stop) {
+  /// False when the Event is gone: somebody deleted it, and a repeat is news again.
+  bool write_series(Series& same, const std::stop_token& stop) {
     const json patch = {{"series", {{"count", same.count}, {"lastObservedTime", rfc3339_micro(same.last_wall)}}}};
     same.last_written = options.clock->now();
     same.written_count = same.count;
-    attempt(stop, [&](const CallOptions& call) {
+    const Failure failure = attempt(stop, [&](const CallOptions& call) {
       const Answer<Object> patched = client.merge_patch(resources::kEvents, same.event, patch, {}, call);
-      return patched ? std::optional<ApiError>() : patched.error();
+      return patched ? Failure() : patched.error();
     });
+    if (failure && failure->not_found()) return false;
+    count(failure);
+    return true;
   }
 
   void write_grown_series(const std::stop_token& stop) {
@@ -182,30 +205,30 @@ struct EventRecorder::Impl {
       Series& one = at->second;
       const bool quiet = now - one.last_seen >= options.series_window;
       const bool due = one.count > one.written_count && (quiet || now - one.last_written >= options.series_heartbeat);
-      if (due) write_series(one, stop);
-      at = quiet ? series.erase(at) : std::next(at);
+      const bool gone = due && !write_series(one, stop);
+      at = quiet || gone ? series.erase(at) : std::next(at);
     }
   }
 
-  /// Up to three tries while the failure may pass; counts the outcome.
-  bool attempt(const std::stop_token& stop, const std::function<std::optional<ApiError>(const CallOptions&)>& write) {
+  using Failure = std::optional<ApiError>;
+
+  /// Up to three tries while the failure may pass.
+  Failure attempt(const std::stop_token& stop, const std::function<Failure(const CallOptions&)>& write) {
     CallOptions call;
     call.timeout = std::chrono::seconds(10);
     call.stop = stop;
     for (int i = 1;; ++i) {
-      const std::optional<ApiError> failure = write(call);
-      if (!failure) {
-        metrics.written.add();
-        return true;
-      }
+      Failure failure = write(call);
       const bool again =
-          failure->transient && i < kTries &&
+          failure && failure->transient && i < kTries &&
           options.clock->sleep_for(backoff(std::chrono::seconds(1), std::chrono::seconds(5), i, random_unit()), stop);
-      if (again) continue;
-      spdlog::debug("event not written: {}", failure->message);
-      metrics.dropped.add();
-      return false;
+      if (!again) return failure;
     }
+  }
+
+  void count(const Failure& failure) {
+    if (failure) spdlog::debug("event not written: {}", failure->message);
+    (failure ? metrics.dropped : metrics.written).add();
   }
 
   struct Rate {
@@ -234,13 +257,7 @@ EventRecorder::~EventRecorder() { stop(); }
 
 void EventRecorder::start() {
   if (impl_->thread.joinable()) return;
-  impl_->thread = std::jthread([impl = impl_.get()](const std::stop_token& stop) {
-    try {
-      impl->run(stop);
-    } catch (const std::exception& e) {
-      spdlog::error("event recorder: {}", e.what());
-    }
-  });
+  impl_->thread = std::jthread([impl = impl_.get()](const std::stop_token& stop) { impl->run(stop); });
 }
 
 void EventRecorder::stop(std::chrono::milliseconds flush) {

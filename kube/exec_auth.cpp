@@ -14,7 +14,9 @@
 #include <system_error>
 
 #include "kube/auth.h"
+#include "kube/io_thread.h"
 #include "kube/json_read.h"
+#include "kube/refusals.h"
 
 namespace loadline::kube {
 namespace {
@@ -22,6 +24,8 @@ namespace {
 constexpr std::size_t kMaxOutput = 1024U * 1024U;
 // A credential that ends this soon would end on the way (client-go gives its token sources the same leeway).
 constexpr auto kLeeway = std::chrono::seconds(10);
+// A plugin that fails, or whose credential is refused again, is not run for each of a busy client's requests.
+constexpr auto kPause = std::chrono::seconds(5);
 
 Error failed(const ExecPlugin& plugin, const std::string& what) {
   std::string message = "credential plugin " + plugin.command + ": " + what;
@@ -78,12 +82,22 @@ bool read_until(int fd, std::chrono::steady_clock::time_point deadline, std::str
 
 // Runs the plugin and gives what it wrote. Its stderr is ours: it may have something to say to the user.
 Result<std::string> run(const ExecPlugin& plugin) {
+  about_to_wait("a credential plugin");
   std::array<int, 2> pipe_ends{};
   if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0) return failed(plugin, std::generic_category().message(errno));
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDOUT_FILENO);
+  // Our connections are not the plugin's, nor a daemon's that it may leave behind; nor are the signals we block.
+  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setpgroup(&attributes, 0);  // a group of its own, so that it ends with all that it started
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
   std::vector<std::string> argument_texts{plugin.command};
   argument_texts.insert(argument_texts.end(), plugin.args.begin(), plugin.args.end());
   std::vector<std::string> environment_texts = child_environment(plugin);
@@ -91,15 +105,16 @@ Result<std::string> run(const ExecPlugin& plugin) {
   const std::vector<char*> environment = pointers(environment_texts);
   pid_t child = 0;
   const int spawned =
-      posix_spawnp(&child, plugin.command.c_str(), &actions, nullptr, arguments.data(), environment.data());
+      posix_spawnp(&child, plugin.command.c_str(), &actions, &attributes, arguments.data(), environment.data());
   posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
   close(pipe_ends[1]);
   std::string output;
   const bool ended =
       spawned == 0 && read_until(pipe_ends[0], std::chrono::steady_clock::now() + plugin.timeout, output);
   close(pipe_ends[0]);
   if (spawned != 0) return failed(plugin, std::generic_category().message(spawned));
-  if (!ended) kill(child, SIGKILL);
+  if (!ended) kill(-child, SIGKILL);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -142,26 +157,35 @@ class ExecAuth final : public AuthSource {
 
   Result<Credentials> credentials() override {
     const std::lock_guard lock(mutex_);
-    const bool usable = issued_ && (!issued_->expires || *issued_->expires > clock_->wall() + kLeeway);
-    if (usable) return issued_->credentials;
+    const bool lasts = !expires_ || *expires_ > clock_->wall() + kLeeway;
+    const bool refused = outcome_ && refusals_.take(*outcome_);
+    const bool rests = (refused || !outcome_) && clock_->now() < run_again_;
+    if (rests || (outcome_ && lasts && !refused)) return outcome_;
+    outcome_ = renew();
+    if (refused || !outcome_) run_again_ = clock_->now() + kPause;
+    return outcome_;
+  }
+
+  void refused(const Credentials& what) override { refusals_.add(what); }
+
+ private:
+  Result<Credentials> renew() {
+    expires_.reset();
     const Result<std::string> output = run(plugin_);
     if (!output) return output.error();
     Result<Issued> issued = read_credential(plugin_, *output);
     if (!issued) return issued.error();
-    issued_ = std::move(*issued);
-    return issued_->credentials;
+    expires_ = issued->expires;
+    return std::move(issued->credentials);
   }
 
-  void invalidate() override {
-    const std::lock_guard lock(mutex_);
-    issued_.reset();
-  }
-
- private:
   const ExecPlugin plugin_;
   const std::shared_ptr<Clock> clock_;
+  Refusals refusals_;
   std::mutex mutex_;  // held while the plugin runs: one run at a time
-  std::optional<Issued> issued_;
+  Result<Credentials> outcome_ = Error::make(Error::Code::Forbidden, "not run yet");
+  std::optional<TimePoint> expires_;
+  Clock::Time run_again_ = Clock::Time::min();
 };
 
 }  // namespace

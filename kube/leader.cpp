@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "kube/fault.h"
 #include "kube/lease.h"
 
 namespace loadline::kube {
@@ -18,20 +19,27 @@ struct LeaderElector::Impl {
 
   void run(const std::stop_token& stop) {
     if (!acquire(stop)) return;
-    hold(stop);
-    end(stop.stop_requested());
+    metrics.transitions.add();
+    metrics.leading.set(1);
+    spdlog::info("leading: {} holds lease {}", options.identity, to_string(options.lease));
+    const bool started = tell("on_started", [this] {
+      if (options.on_started) options.on_started();
+    });
+    if (started) hold(stop);
+    end(stop.stop_requested() || !started);
+  }
+
+  /// Runs a callback; false when it threw.
+  bool tell(const char* what, const std::function<void()>& callback) {
+    const std::string fault = fault_of(callback);
+    if (!fault.empty()) spdlog::error("leader election: {} failed: {}", what, fault);
+    return fault.empty();
   }
 
   /// Tries until it holds the lease; false when stopped first.
   bool acquire(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      if (try_once(stop, options.renew_deadline / 2)) {
-        metrics.transitions.add();
-        metrics.leading.set(1);
-        spdlog::info("leading: {} holds lease {}", options.identity, to_string(options.lease));
-        if (options.on_started) options.on_started();
-        return true;
-      }
+      if (try_once(stop, options.renew_deadline / 2)) return true;
       // Spread, so that candidates do not come in step.
       const auto wait = milliseconds(
           static_cast<std::int64_t>(static_cast<double>(options.retry_period.count()) * (1 + 1.2 * random_unit())));
@@ -61,8 +69,10 @@ struct LeaderElector::Impl {
     metrics.transitions.add();
     if (!release_it || !was_leader) spdlog::error("lost lease {}: not renewed in time", to_string(options.lease));
     // First stop the work, then let another begin it.
-    if (options.on_stopped) options.on_stopped();
-    if (release_it && was_leader) release();
+    tell("on_stopped", [this] {
+      if (options.on_stopped) options.on_stopped();
+    });
+    if (release_it && was_leader) tell("the release", [this] { release(); });
   }
 
   bool try_once(const std::stop_token& stop, milliseconds timeout) {
@@ -71,8 +81,9 @@ struct LeaderElector::Impl {
     call.stop = stop;
     // Time counts from before the request: others see the change only after.
     const Clock::Time began = options.clock->now();
-    const bool held = is_leader() && renew_fast(call, began);
-    const bool won = held || look_and_take(call, began);
+    bool won = false;
+    // An exception (want of memory) is one more failure to renew, and counts towards the deadline like any other.
+    tell("a try", [&] { won = (is_leader() && renew_fast(call, began)) || look_and_take(call, began); });
     if (!won) metrics.failures.add();
     return won;
   }
@@ -127,7 +138,8 @@ struct LeaderElector::Impl {
       const std::lock_guard lock(mutex);
       holder = record.holder;
     }
-    if (new_holder && !record.holder.empty() && options.on_new_leader) options.on_new_leader(record.holder);
+    if (!new_holder || record.holder.empty() || !options.on_new_leader) return;
+    tell("on_new_leader", [&] { options.on_new_leader(record.holder); });
   }
 
   bool lost_to_another() const { return observation.record.holder != options.identity; }
@@ -187,14 +199,7 @@ Status LeaderElector::start() {
                        "leader election: lease duration > renew deadline > 1.2 x retry period must hold");
   }
   if (!impl_->thread.joinable()) {
-    impl_->thread = std::jthread([impl = impl_.get()](const std::stop_token& stop) {
-      try {
-        impl->run(stop);
-      } catch (const std::exception& e) {
-        spdlog::error("leader election: {}", e.what());
-        impl->end(/*release_it=*/false);
-      }
-    });
+    impl_->thread = std::jthread([impl = impl_.get()](const std::stop_token& stop) { impl->run(stop); });
   }
   return {};
 }

@@ -4,8 +4,9 @@
 // lease of another is judged only by when we last saw it change. Caveat: this is not fencing. A process that was
 // stopped and goes on may send one more write; so every write must also be safe by name, uid or resourceVersion.
 //
-// Thread-safety: all members from any thread. One thread of its own; callbacks run on it.
-// Ownership: the Client must outlive it; give it one of its own, so that no other traffic delays a renewal.
+// Thread-safety: all members from any thread. One thread of its own; callbacks run on it. What they throw is logged,
+// and when on_started throws the lease is given back: this process cannot lead. Ownership: the Client must outlive it;
+// give it one of its own, so that no other traffic delays a renewal.
 #pragma once
 
 #include <chrono>

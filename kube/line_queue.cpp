@@ -1,5 +1,7 @@
 #include "kube/line_queue.h"
 
+#include "kube/io_thread.h"
+
 namespace loadline::kube {
 namespace {
 
@@ -88,6 +90,7 @@ WatchRead LineQueue::outcome() const {
 }
 
 WatchRead LineQueue::read(std::chrono::milliseconds wait) {
+  about_to_wait("reading a watch");
   std::function<void()> resume;
   WatchRead result;
   {

@@ -40,9 +40,10 @@ struct ClientMetrics {
 };
 
 struct ReflectorMetrics {
-  Counter lists;    ///< complete lists; every one after the first is a relist
-  Counter watches;  ///< watches opened
-  Counter events;   ///< ADDED, MODIFIED and DELETED taken in
+  Counter lists;           ///< complete lists; every one after the first is a relist
+  Counter streamed_lists;  ///< of them, those that came as a stream
+  Counter watches;         ///< watches opened, streams included
+  Counter events;          ///< ADDED, MODIFIED and DELETED taken in
   Counter bookmarks;
   Counter expired;      ///< 410, of either kind
   Counter failures;     ///< lists and watches that ended in an error

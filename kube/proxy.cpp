@@ -30,22 +30,39 @@ bool in_range(const std::string& host, std::string_view range) {
   return (*address & mask) == (*network & mask);
 }
 
+// "host:6443" of "https://host:6443/path".
+std::string_view authority_of(std::string_view url) {
+  if (const auto scheme = url.find("://"); scheme != std::string_view::npos) url.remove_prefix(scheme + 3);
+  return url.substr(0, url.find('/'));
+}
+
 }  // namespace
 
 std::string host_of(std::string_view url) {
-  if (const auto scheme = url.find("://"); scheme != std::string_view::npos) url.remove_prefix(scheme + 3);
-  url = url.substr(0, url.find('/'));
-  if (url.starts_with('[')) return std::string(url.substr(1, url.find(']') - 1));
-  return std::string(url.substr(0, url.find(':')));
+  const std::string_view authority = authority_of(url);
+  if (authority.starts_with('[')) return std::string(authority.substr(1, authority.find(']') - 1));
+  return std::string(authority.substr(0, authority.find(':')));
 }
 
-bool bypasses_proxy(std::string_view host_text, std::string_view rules) {
-  const std::string host(host_text);
+std::string port_of(std::string_view url) {
+  const std::string_view authority = authority_of(url);
+  const auto colon = authority.rfind(':');
+  const bool given = colon != std::string_view::npos && authority.find(']', colon) == std::string_view::npos;
+  if (given) return std::string(authority.substr(colon + 1));
+  return url.starts_with("http:") ? "80" : "443";
+}
+
+bool bypasses_proxy(std::string_view host_text, std::string_view port, std::string_view rules) {
+  const std::string host = lower_case(host_text);
   if (host == "localhost" || host == "::1" || in_range(host, "127.0.0.0/8")) return true;
   while (!rules.empty()) {
     const auto comma = rules.find(',');
-    std::string rule = trimmed(rules.substr(0, comma));
+    std::string rule = lower_case(trimmed(rules.substr(0, comma)));
     rules = comma == std::string_view::npos ? std::string_view() : rules.substr(comma + 1);
+    if (const auto colon = rule.find(':'); colon != std::string::npos && colon == rule.rfind(':')) {
+      if (std::string_view(rule).substr(colon + 1) != port) continue;
+      rule.erase(colon);
+    }
     if (rule.empty()) continue;
     if (rule == "*" || rule == host || in_range(host, rule)) return true;
     if (rule.front() == '*') rule.erase(0, 1);
@@ -62,7 +79,7 @@ std::string proxy_from_environment(const std::string& server, const Environment&
   };
   const std::string proxy =
       server.starts_with("https:") ? either("HTTPS_PROXY", "https_proxy") : either("HTTP_PROXY", "http_proxy");
-  if (proxy.empty() || bypasses_proxy(host_of(server), either("NO_PROXY", "no_proxy"))) return "";
+  if (proxy.empty() || bypasses_proxy(host_of(server), port_of(server), either("NO_PROXY", "no_proxy"))) return "";
   return proxy.find("://") == std::string::npos ? "http://" + proxy : proxy;
 }
 

@@ -4,9 +4,15 @@
 
 #include <thread>
 
+#include "kube/fault.h"
 #include "kube/list_watch.h"
 
 namespace loadline::kube {
+namespace {
+
+constexpr auto kAfterFault = std::chrono::seconds(30);
+
+}  // namespace
 
 struct Reflector::Impl {
   Impl(Client& client, Store& store, ReflectorOptions the_options)
@@ -15,15 +21,16 @@ struct Reflector::Impl {
   void run(const std::stop_token& stop) {
     const std::stop_callback wake(stop, [this] { loop.cancel(); });
     while (!stop.stop_requested()) {
-      std::chrono::milliseconds wait = std::chrono::seconds(30);
-      try {
-        wait = loop.step(stop);
-      } catch (const std::exception& e) {
-        // Nothing of ours throws but for want of memory, or a listener's fault; the copy must go on being kept.
-        spdlog::error("reflector: {}", e.what());
+      std::chrono::milliseconds wait = kAfterFault;
+      // Want of memory, most likely. The copy must go on being kept, and may lack what the step was about.
+      const std::string fault = fault_of([&] { wait = loop.step(stop); });
+      if (!fault.empty()) {
+        spdlog::error("reflector: {}", fault);
+        loop.start_over();
       }
-      if (wait.count() > 0 && !options.clock->sleep_for(wait, stop)) return;
+      if (wait.count() > 0 && !options.clock->sleep_for(wait, stop)) break;
     }
+    loop.start_over();  // gives the connection up
   }
 
   const ReflectorOptions options;

@@ -1,5 +1,7 @@
 #include "kube/store.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <list>
@@ -9,6 +11,9 @@
 #include <set>
 #include <shared_mutex>
 #include <unordered_map>
+
+#include "kube/fault.h"
+#include "kube/io_thread.h"
 
 namespace loadline::kube {
 namespace {
@@ -55,9 +60,14 @@ struct Store::Impl {
     if (compare_versions(version, newest) > 0) newest = version;
   }
 
+  /// One listener's fault is not the others'.
   void notify(const Change& change) {
     const std::lock_guard lock(listeners_mutex);
-    for (const Listener& listener : listeners) listener(change);
+    for (const Listener& listener : listeners) {
+      const std::string fault = fault_of([&] { listener(change); });
+      if (!fault.empty())
+        spdlog::error("a listener to {} failed at {}: {}", resource.plural, to_string(change.key), fault);
+    }
   }
 
   const Resource resource;
@@ -128,6 +138,7 @@ bool Store::synced() const {
 }
 
 bool Store::wait_synced(std::chrono::milliseconds timeout, std::stop_token stop) const {
+  about_to_wait("waiting for a store");
   std::unique_lock lock(impl_->synced_mutex);
   return impl_->synced_changed.wait_for(lock, stop, timeout, [this] { return impl_->synced; });
 }
@@ -149,6 +160,9 @@ Subscription Store::listen(Listener listener) {
 void Store::expect_at_least(const ObjectKey& key, const std::string& resource_version) {
   const std::unique_lock lock(impl_->mutex);
   if (compare_versions(impl_->newest, resource_version) >= 0) return;
+  // Those that were met and never asked for again.
+  std::erase_if(impl_->expectations,
+                [&](const auto& entry) { return compare_versions(impl_->newest, entry.second.version) >= 0; });
   Expectation& expectation = impl_->expectations[key];
   if (compare_versions(resource_version, expectation.version) <= 0) return;
   expectation = {resource_version, impl_->clock->now() + kExpectationLifetime};
@@ -237,7 +251,10 @@ Object Store::project(nlohmann::json document) const {
   if (const auto metadata = document.find("metadata"); metadata != document.end() && metadata->is_object()) {
     metadata->erase("managedFields");
   }
-  if (impl_->projection) impl_->projection(document);
+  if (impl_->projection) {
+    const std::string fault = fault_of([&] { impl_->projection(document); });
+    if (!fault.empty()) spdlog::error("an object of {} is kept whole: {}", impl_->resource.plural, fault);
+  }
   return Object(std::move(document));
 }
 

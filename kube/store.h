@@ -7,7 +7,7 @@
 // After a write of one's own, tell it with expect_at_least() and ask freshness() before deciding again.
 //
 // Thread-safety: readers from any thread; one writer (the Reflector). Listeners run on the writer's thread, in the
-// order of the changes, outside the lock: they may read the store, and must be quick.
+// order of the changes, outside the lock: they may read the store, and must be quick. What they throw is logged.
 // Ownership: objects are shared; a Subscription ends its listening when destroyed and must not outlive the store.
 #pragma once
 
@@ -56,7 +56,8 @@ enum class Freshness {
 
 class Store {
  public:
-  /// Edits an object before it is stored, to keep only what will be read. metadata.managedFields is gone by then.
+  /// Edits an object before it is stored, to keep only what will be read. metadata.managedFields is gone by then. An
+  /// object it throws at is kept as it is then: one odd object must not hide all others.
   using Projection = std::function<void(nlohmann::json& object)>;
   using Listener = std::function<void(const Change&)>;
 

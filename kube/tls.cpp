@@ -14,6 +14,7 @@ struct FreeOpenSsl {
   void operator()(X509* p) const { X509_free(p); }
   void operator()(X509_STORE* p) const { X509_STORE_free(p); }
   void operator()(EVP_PKEY* p) const { EVP_PKEY_free(p); }
+  void operator()(SSL_CTX* p) const { SSL_CTX_free(p); }
 };
 template <class T>
 using OpenSsl = std::unique_ptr<T, FreeOpenSsl>;
@@ -54,6 +55,11 @@ bool use_identity(SSL_CTX* context, const ClientIdentity& identity) {
 }
 
 }  // namespace
+
+bool is_pair(const ClientIdentity& identity) {
+  const OpenSsl<SSL_CTX> context(SSL_CTX_new(TLS_client_method()));
+  return use_identity(context.get(), identity);
+}
 
 bool holds_ca(const std::string& pem) { return ca_store(pem) != nullptr; }
 

@@ -18,6 +18,9 @@ struct TlsMaterial {
   bool operator==(const TlsMaterial&) const = default;
 };
 
+/// Whether certificate and key can be read and belong together.
+[[nodiscard]] bool is_pair(const ClientIdentity& identity);
+
 /// Whether `pem` has at least one certificate to trust.
 [[nodiscard]] bool holds_ca(const std::string& pem);
 

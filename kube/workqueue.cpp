@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "kube/io_thread.h"
+
 namespace loadline::kube {
 
 struct WorkQueue::Impl {
@@ -127,6 +129,7 @@ int WorkQueue::failures(const ObjectKey& key) const {
 }
 
 std::optional<ObjectKey> WorkQueue::get() {
+  about_to_wait("a worker");
   std::unique_lock lock(impl_->mutex);
   for (;;) {
     impl_->promote_due();

@@ -1,6 +1,7 @@
 // kube/ against a real API server: what the scripted transport of its unit tests only claims.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <nlohmann/json.hpp>
 
 #include "kube/client.h"
@@ -127,6 +128,64 @@ TEST_F(KubeClientTest, AStoreFollowsTheServerAndOurOwnWrites) {
   const auto began = std::chrono::steady_clock::now();
   reflector.stop();
   EXPECT_LT(std::chrono::steady_clock::now() - began, 1s);
+}
+
+TEST_F(KubeClientTest, AListComesAsAStreamAndIsTheSameAsInPages) {
+  for (int i = 0; i < 5; ++i) {
+    json object = config_map("streamed-" + std::to_string(i), "x");
+    object["metadata"]["labels"] = {{"test", "stream"}};
+    ASSERT_TRUE(client_.create(resources::kConfigMaps, object).ok());
+  }
+  const auto listed = [&](bool streamed) {
+    kube::Store store(resources::kConfigMaps);
+    kube::Reflector reflector(client_, store,
+                              {.label_selector = "test=stream", .stream_lists = streamed, .page_size = 2});
+    reflector.start();
+    EXPECT_TRUE(store.wait_synced(20s));
+    EXPECT_EQ(reflector.metrics().streamed_lists.value(), streamed ? 1U : 0U);
+    EXPECT_EQ(reflector.metrics().failures.value(), 0U);
+    std::vector<std::string> out;
+    for (const kube::Object& object : store.list()) {
+      out.push_back(to_string(object.key()) + "@" + object.resource_version());
+    }
+    return out;
+  };
+  const auto streamed = listed(true);
+  EXPECT_EQ(streamed.size(), 5U);
+  EXPECT_EQ(streamed, listed(false));
+}
+
+// The real way to the server, but the first watch asks to go on from a version that is long gone.
+class FromLongAgo final : public kube::Transport {
+ public:
+  explicit FromLongAgo(std::shared_ptr<kube::Transport> real) : real_(std::move(real)) {}
+  kube::Answer<kube::Response> send(kube::Request request, std::chrono::milliseconds timeout,
+                                    std::stop_token stop) override {
+    return real_->send(std::move(request), timeout, std::move(stop));
+  }
+  std::unique_ptr<kube::WatchStream> open_watch(kube::Request request, std::chrono::milliseconds idle) override {
+    if (watches_++ == 0) {
+      const auto at = request.target.find("resourceVersion=") + std::string("resourceVersion=").size();
+      request.target.replace(at, request.target.find('&', at) - at, "1");
+    }
+    return real_->open_watch(std::move(request), idle);
+  }
+
+ private:
+  const std::shared_ptr<kube::Transport> real_;
+  std::atomic<int> watches_{0};
+};
+
+TEST_F(KubeClientTest, AVersionThatIsGoneIsFollowedByANewList) {
+  kube::Client client(std::make_shared<FromLongAgo>(transport), {.field_manager = "kube-client-test"});
+  kube::Store store(resources::kConfigMaps);
+  kube::Reflector reflector(client, store, {.ns = "default", .stream_lists = false});
+  reflector.start();
+  ASSERT_TRUE(eventually([&] { return reflector.metrics().lists.value() == 2; }));
+  EXPECT_EQ(reflector.metrics().expired.value(), 1U) << "the server says 410 in the way that is understood";
+  const auto made = client_.create(resources::kConfigMaps, config_map("after-410", "1"));
+  ASSERT_TRUE(made.ok());
+  EXPECT_TRUE(eventually([&] { return store.get(made->key()).uid() == made->uid(); }));
 }
 
 TEST_F(KubeClientTest, OneOfTwoCandidatesLeadsAndHandsOver) {

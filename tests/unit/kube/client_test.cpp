@@ -120,6 +120,24 @@ TEST_F(ClientTest, ALostWriteIsNotRepeatedButReportedAsUnknown) {
   EXPECT_EQ(transport_->count("PATCH"), 1U);
 }
 
+TEST_F(ClientTest, ARefusalAfterAnUnknownOutcomeLeavesItUnknown) {
+  answers("POST", 503, "", {{"retry-after", "0"}});
+  answers("POST", 403, status_body(403, "Forbidden"));
+  const Answer<Object> answer = client_.create(resources::kPods, pod_json("a", "p", ""));
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().http_status, 403);
+  EXPECT_TRUE(answer.error().outcome_unknown) << "the first try may have been carried out";
+}
+
+TEST_F(ClientTest, ATransportThatThrowsLeavesItsPlaceInFlight) {
+  transport_->handle([](const Request&) -> Answer<Response> { throw std::bad_alloc(); });
+  Client client(transport_, {.requests_per_second = 0, .max_in_flight = 1});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THROW((void)client.get(resources::kPods, {"a", "p"}), std::bad_alloc);
+  }
+  EXPECT_EQ(client.metrics().in_flight.value(), 0);
+}
+
 TEST_F(ClientTest, ARefusedWriteIsRepeatedAfterTheTimeTheServerNames) {
   answers("POST", 429, "", {{"retry-after", "1"}});
   answers("POST", 201, pod_json("a", "p", "1").dump());

@@ -1,66 +1,13 @@
 #include "kube/config.h"
 
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
-
 #include "kube/files.h"
 #include "kube/proxy.h"
+#include "tests/unit/kube/config_fixture.h"
 
 namespace loadline::kube {
 namespace {
 
-using namespace std::chrono_literals;
 namespace fs = std::filesystem;
-
-class ConfigTest : public testing::Test {
- protected:
-  ConfigTest()
-      : folder_(fs::temp_directory_path() / ("loadline-config-" + std::to_string(::getpid()) + "-" + unique())) {
-    fs::create_directories(folder_);
-    options_.environment = [this](const std::string& name) -> std::optional<std::string> {
-      const auto found = environment_.find(name);
-      if (found == environment_.end()) return std::nullopt;
-      return found->second;
-    };
-    options_.clock = clock_;
-    options_.service_account_dir = (folder_ / "sa").string();
-  }
-  ~ConfigTest() override { fs::remove_all(folder_); }
-
-  static std::string unique() {
-    static int n = 0;
-    return std::to_string(++n);
-  }
-
-  std::string write(const std::string& name, const std::string& text) {
-    const fs::path path = folder_ / name;
-    fs::create_directories(path.parent_path());
-    std::ofstream(path) << text;
-    return path.string();
-  }
-
-  // A kubeconfig with one context "c" whose user has `user` (YAML flow fields).
-  std::string kubeconfig_with(const std::string& user, const std::string& cluster = "server: https://api:6443") {
-    return write("config",
-                 "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u, namespace: "
-                 "team}}]\nclusters: [{name: k, cluster: {" +
-                     cluster + "}}]\nusers: [{name: u, user: {" + user + "}}]\n");
-  }
-
-  std::string authorization(const ClusterConfig& config) {
-    const Result<Credentials> who = config.auth->credentials();
-    return who ? who->authorization : "error: " + who.error().message;
-  }
-
-  const fs::path folder_;
-  std::map<std::string, std::string> environment_;
-  std::shared_ptr<FakeClock> clock_ = std::make_shared<FakeClock>();
-  ConfigOptions options_;
-};
 
 TEST_F(ConfigTest, ReadsServerNamespaceAndInlineCertificates) {
   options_.kubeconfig = kubeconfig_with(
@@ -126,12 +73,6 @@ TEST_F(ConfigTest, HomeIsTheDefaultAndAContextCanBeChosen) {
   EXPECT_EQ(load_config(options_).error().code, Error::Code::Invalid);
 }
 
-struct Precedence {
-  const char* name;
-  const char* user;
-  const char* authorization;
-};
-
 TEST_F(ConfigTest, CredentialsHaveClientGosPrecedence) {
   const std::string token_file = write("token", "from-file");
   const std::string plugin = write("plugin.sh",
@@ -162,6 +103,7 @@ TEST_F(ConfigTest, BadFilesAreNamedWithTheirField) {
       {"client-key-data: " + encode_base64("K"), "client-certificate"},
       {"exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: x}", "exec.apiVersion"},
       {"auth-provider: {name: gcp}", "auth-provider"},
+      {"token: t, as: a, as-user-extra: {k: [v]}", "as-user-extra"},
   };
   for (const auto& [user, field] : cases) {
     options_.kubeconfig = kubeconfig_with(user);
@@ -190,59 +132,15 @@ TEST_F(ConfigTest, InsideAPodTheServiceAccountIsUsed) {
   EXPECT_EQ(load_config(options_)->server, "https://kubernetes.default.svc:443");
 }
 
-TEST_F(ConfigTest, ARotatedTokenIsReadAgainAfterAMinuteOrARefusal) {
-  const std::string path = write("token", "one");
-  const auto auth = token_file_auth(path, {}, clock_);
-  EXPECT_EQ(auth->credentials()->authorization, "Bearer one");
-  write("token", "two");
-  EXPECT_EQ(auth->credentials()->authorization, "Bearer one");
-  clock_->advance(61s);
-  EXPECT_EQ(auth->credentials()->authorization, "Bearer two");
-  write("token", "three");
-  auth->invalidate();
-  EXPECT_EQ(auth->credentials()->authorization, "Bearer three");
-  fs::remove(path);
-  clock_->advance(61s);
-  EXPECT_EQ(auth->credentials()->authorization, "Bearer three") << "the last good one stays";
-}
-
-TEST_F(ConfigTest, AnExecCredentialIsRenewedBeforeItEnds) {
-  write("n", "");
-  ExecPlugin plugin;
-  plugin.api_version = "client.authentication.k8s.io/v1";
-  plugin.command = "/bin/sh";
-  plugin.args = {
-      "-c",
-      "printf x >> \"$COUNT\"; echo "
-      "'{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"t'$(wc "
-      "-c < \"$COUNT\")'\",\"expirationTimestamp\":\"'$UNTIL'\"}}'"};
-  plugin.env = {{"COUNT", (folder_ / "n").string()}, {"UNTIL", rfc3339(clock_->wall() + 100s)}};
-  const auto auth = exec_auth(plugin, clock_);
-  EXPECT_EQ(auth->credentials()->authorization, "Bearer t1");
-  EXPECT_EQ(auth->credentials()->authorization, "Bearer t1");
-  clock_->advance(95s);
-  EXPECT_EQ(auth->credentials()->authorization, "Bearer t2");
-  auth->invalidate();
-  EXPECT_EQ(auth->credentials()->authorization, "Bearer t3");
-}
-
-TEST_F(ConfigTest, AFailingOrHangingPluginSaysSo) {
-  ExecPlugin plugin;
-  plugin.api_version = "client.authentication.k8s.io/v1";
-  plugin.command = "/bin/sh";
-  plugin.install_hint = "install it";
-  plugin.timeout = 1s;
-  for (const auto& [script, words] :
-       std::vector<std::pair<std::string, std::string>>{{"exit 3", "exit code 3"},
-                                                        {"sleep 30", "no answer within 1 s"},
-                                                        {"echo hello", "not JSON"},
-                                                        {"echo '{}'", "no ExecCredential"}}) {
-    plugin.args = {"-c", script};
-    const Result<Credentials> who = exec_auth(plugin, clock_)->credentials();
-    ASSERT_FALSE(who.ok()) << script;
-    EXPECT_NE(who.error().message.find(words), std::string::npos) << who.error().message;
-    EXPECT_NE(who.error().message.find("install it"), std::string::npos);
-  }
+TEST_F(ConfigTest, AClustersOwnProxyWinsOverTheEnvironments) {
+  environment_ = {{"HTTPS_PROXY", "http://general:3128"}, {"NO_PROXY", "direct.example"}};
+  const auto proxy_of = [&](const std::string& cluster) {
+    options_.kubeconfig = kubeconfig_with("token: t", cluster);
+    return load_config(options_)->proxy_url;
+  };
+  EXPECT_EQ(proxy_of("server: https://api.example:6443"), "http://general:3128");
+  EXPECT_EQ(proxy_of("server: https://direct.example:6443"), "");
+  EXPECT_EQ(proxy_of("server: https://direct.example:6443, proxy-url: 'http://own:3128'"), "http://own:3128");
 }
 
 TEST(Proxy, NoProxyNamesHostsSuffixesAndRanges) {
@@ -251,12 +149,14 @@ TEST(Proxy, NoProxyNamesHostsSuffixesAndRanges) {
     const char* rules;
     bool bypassed;
   };
-  for (const Case& c :
-       {Case{"api.example.com", "example.com", true}, Case{"api.example.com", ".example.com", true},
-        Case{"badexample.com", "example.com", false}, Case{"10.0.0.1", "10.0.0.0/8", true},
-        Case{"11.0.0.1", "10.0.0.0/8", false}, Case{"10.0.0.1", "192.168.0.1, 10.0.0.1", true}, Case{"x", "*", true},
-        Case{"127.0.0.1", "", true}, Case{"localhost", "", true}, Case{"api", "10.0.0.0/99", false}}) {
-    EXPECT_EQ(bypasses_proxy(c.host, c.rules), c.bypassed) << c.host << " " << c.rules;
+  for (const Case& c : {Case{"api.example.com", "example.com", true}, Case{"api.example.com", ".example.com", true},
+                        Case{"badexample.com", "example.com", false}, Case{"10.0.0.1", "10.0.0.0/8", true},
+                        Case{"11.0.0.1", "10.0.0.0/8", false}, Case{"10.0.0.1", "192.168.0.1, 10.0.0.1", true},
+                        Case{"x", "*", true}, Case{"127.0.0.1", "", true}, Case{"localhost", "", true},
+                        Case{"api", "10.0.0.0/99", false}, Case{"api.Example.COM", "EXAMPLE.com", true},
+                        Case{"api.example.com", "*.example.com", true}, Case{"api", "api:6443", true},
+                        Case{"api", "api:443", false}, Case{"10.0.0.1", "10.0.0.1:443,10.0.0.1:6443", true}}) {
+    EXPECT_EQ(bypasses_proxy(c.host, "6443", c.rules), c.bypassed) << c.host << " " << c.rules;
   }
   const Environment environment = [](const std::string& name) -> std::optional<std::string> {
     if (name == "https_proxy") return "proxy:3128";
@@ -267,11 +167,36 @@ TEST(Proxy, NoProxyNamesHostsSuffixesAndRanges) {
   EXPECT_EQ(proxy_from_environment("https://api.internal:6443", environment), "");
 }
 
+TEST(Proxy, TakesHostAndPortOutOfAnAddress) {
+  struct Case {
+    const char* url;
+    const char* host;
+    const char* port;
+  };
+  for (const Case& c : {Case{"https://api:6443/path", "api", "6443"}, Case{"https://api", "api", "443"},
+                        Case{"http://api/x:1", "api", "80"}, Case{"https://[fd00::1]:6443", "fd00::1", "6443"},
+                        Case{"https://[fd00::1]", "fd00::1", "443"}}) {
+    EXPECT_EQ(host_of(c.url), c.host) << c.url;
+    EXPECT_EQ(port_of(c.url), c.port) << c.url;
+  }
+}
+
 TEST(Base64, RoundTripsAndRefusesJunk) {
   for (const std::string text : {"", "a", "ab", "abc", "abcd"}) EXPECT_EQ(*decode_base64(encode_base64(text)), text);
   EXPECT_EQ(*decode_base64("YW\nJj\n"), "abc");
   EXPECT_FALSE(decode_base64("YWJ").ok());
-  EXPECT_FALSE(decode_base64("****").ok());
+  for (const char* junk : {"****", "YWJ-", "YW-=", "-WJj", "====", "Y===", "YW=j", "YWJjYW==YWJj"}) {
+    EXPECT_FALSE(decode_base64(junk).ok()) << junk;
+  }
+}
+
+TEST_F(ConfigTest, AFileIsReadWholeUpToItsLimit) {
+  const std::string text(10000, 'x');
+  EXPECT_EQ(*read_file(write("text", text)), text);
+  EXPECT_EQ(*read_file(write("empty", "")), "");
+  EXPECT_EQ(read_file((folder_ / "missing").string()).error().code, Error::Code::NotFound);
+  EXPECT_EQ(read_file(folder_.string()).error().code, Error::Code::Invalid);
+  EXPECT_EQ(read_file("/dev/zero").error().code, Error::Code::Invalid) << "a file without an end";
 }
 
 }  // namespace

@@ -1,46 +1,13 @@
-#include "kube/cpprest_transport.h"
-
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <thread>
 
-#include "kube/files.h"
-#include "tests/unit/kube/http_server.h"
+#include "tests/unit/kube/cpprest_fixture.h"
 
 namespace loadline::kube {
 namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
-
-std::shared_ptr<Transport> transport_to(ClusterConfig config) {
-  if (!config.auth) config.auth = static_auth({.authorization = "Bearer secret", .identity = {}});
-  Result<std::shared_ptr<Transport>> made = make_cpprest_transport(config);
-  EXPECT_TRUE(made.ok()) << (made ? "" : made.error().message);
-  return made ? *made : nullptr;
-}
-
-std::shared_ptr<Transport> transport_to(const HttpServer& server) {
-  ClusterConfig config;
-  config.server = server.url();
-  return transport_to(config);
-}
-
-Request get(std::string target) {
-  Request request;
-  request.target = std::move(target);
-  return request;
-}
-
-// Answers every request of a connection with `answer(request)`.
-HttpServer::Handler answering(std::function<std::string(const std::string&)> answer) {
-  return [answer = std::move(answer)](Connection& connection) {
-    for (std::string request = connection.read_request(); !request.empty(); request = connection.read_request()) {
-      if (!connection.write(answer(request))) return;
-    }
-  };
-}
 
 TEST(CpprestTransport, SendsTheRequestAndGivesBackAnyStatusAndItsHeaders) {
   std::string seen;
@@ -122,63 +89,11 @@ TEST(CpprestTransport, ARefusedConnectionIsTransient) {
   EXPECT_TRUE(answer.error().transient);
 }
 
-TEST(CpprestTransport, TrustsOnlyTheClustersCaAndShowsItsCertificate) {
-  const TestPki pki = TestPki::make();
-  HttpServer server(
-      [](Connection& connection) {
-        connection.read_request();
-        connection.write(http_answer(200, connection.client_name()));
-      },
-      &pki);
-  ClusterConfig config;
-  config.server = server.url();
-  config.ca_pem = pki.ca_pem;
-  config.auth = static_auth({.authorization = "", .identity = {pki.client_certificate_pem, pki.client_key_pem}});
-  const Answer<Response> known = transport_to(config)->send(get("/"), 5s, {});
-  ASSERT_TRUE(known.ok()) << known.error().message;
-  EXPECT_EQ(known->body, "tester");
-
-  config.ca_pem = TestPki::make().ca_pem;
-  const Answer<Response> stranger = transport_to(config)->send(get("/"), 5s, {});
-  ASSERT_FALSE(stranger.ok());
-  EXPECT_EQ(stranger.error().reason, ApiError::kConnection);
-
-  config.insecure = true;
-  EXPECT_TRUE(transport_to(config)->send(get("/"), 5s, {}).ok());
-}
-
-TEST(CpprestTransport, ChecksTheCertificateForTheServerNameGiven) {
-  const TestPki pki = TestPki::make();
-  HttpServer server(answering([](const std::string&) { return http_answer(200, "{}"); }), &pki);
-  ClusterConfig config;
-  config.server = server.url();
-  config.ca_pem = pki.ca_pem;
-  config.tls_server_name = "api.test";
-  EXPECT_TRUE(transport_to(config)->send(get("/"), 5s, {}).ok());
-  config.tls_server_name = "other.test";
-  EXPECT_FALSE(transport_to(config)->send(get("/"), 5s, {}).ok());
-}
-
-TEST(CpprestTransport, RefusesConfigurationsThatCannotWork) {
-  const TestPki pki = TestPki::make();
-  ClusterConfig config;
-  config.auth = static_auth({});
-  config.server = "https://127.0.0.1:6443";
-  EXPECT_FALSE(make_cpprest_transport(config).ok()) << "no CA";
-  config.ca_pem = pki.ca_pem;
-  EXPECT_TRUE(make_cpprest_transport(config).ok());
-  config.auth = static_auth({.authorization = "", .identity = {pki.client_certificate_pem, pki.server_key_pem}});
-  EXPECT_FALSE(make_cpprest_transport(config).ok()) << "key of another certificate";
-  config.auth = static_auth({});
-  config.server = "https://[::1]:6443";
-  EXPECT_FALSE(make_cpprest_transport(config).ok()) << "IPv6 literal";
-}
-
 // A token that is new each time it was refused.
 class CountingAuth final : public AuthSource {
  public:
   Result<Credentials> credentials() override { return Credentials{"Bearer t" + std::to_string(generation_), {}}; }
-  void invalidate() override { ++generation_; }
+  void refused(const Credentials&) override { ++generation_; }
 
  private:
   std::atomic<int> generation_{1};
@@ -203,6 +118,30 @@ TEST(CpprestTransport, After401ItTriesOnceMoreWithAFreshToken) {
   ASSERT_TRUE(answer.ok());
   EXPECT_EQ(answer->status, 201);
   EXPECT_EQ(requests, 2);
+}
+
+TEST(CpprestTransport, After401WithTheSameTokenAgainItGivesUp) {
+  std::atomic<int> requests{0};
+  HttpServer server(answering([&](const std::string&) {
+    ++requests;
+    return http_answer(401, "{}");
+  }));
+  const Answer<Response> answer = transport_to(server)->send(get("/api"), 5s, {});
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer->status, 401);
+  EXPECT_EQ(requests, 1);
+}
+
+TEST(CpprestTransport, AWatchRefusedWith401HasTheNextTokenNextTime) {
+  HttpServer server(answering([&](const std::string& request) {
+    return http_answer(request.find("Bearer t2\r\n") != std::string::npos ? 410 : 401, "{}");
+  }));
+  ClusterConfig config;
+  config.server = server.url();
+  config.auth = std::make_shared<CountingAuth>();
+  const auto transport = transport_to(config);
+  EXPECT_EQ(transport->open_watch(get("/x?watch=true"), 5s)->read(5s).error.http_status, 401);
+  EXPECT_EQ(transport->open_watch(get("/x?watch=true"), 5s)->read(5s).error.http_status, 410);
 }
 
 TEST(CpprestTransport, AWatchGivesEachLineAsItComes) {

@@ -17,9 +17,11 @@ using nlohmann::json;
 class EventsTest : public testing::Test {
  protected:
   EventsTest() {
-    transport_->handle([this](const Request& request) {
+    transport_->handle([this](const Request& request) -> Answer<Response> {
       const std::lock_guard lock(mutex_);
+      if (throws_) throw std::bad_alloc();
       if (failure_ != 0) return FakeTransport::reply(failure_, "");
+      if (request.method == Method::Patch && created_.empty()) return FakeTransport::reply(404, "");
       if (request.method == Method::Post) created_.push_back(json::parse(request.body));
       if (request.method == Method::Patch) patched_.push_back({request.target, json::parse(request.body)});
       return FakeTransport::reply(200, "{}");
@@ -43,6 +45,15 @@ class EventsTest : public testing::Test {
     const std::lock_guard lock(mutex_);
     return created_;
   }
+  // Somebody deletes all events.
+  void forget_created() {
+    const std::lock_guard lock(mutex_);
+    created_.clear();
+  }
+  void set_throws(bool throws) {
+    const std::lock_guard lock(mutex_);
+    throws_ = throws;
+  }
   std::vector<std::pair<std::string, json>> patched() {
     const std::lock_guard lock(mutex_);
     return patched_;
@@ -52,6 +63,7 @@ class EventsTest : public testing::Test {
   std::shared_ptr<FakeTransport> transport_ = std::make_shared<FakeTransport>();
   std::mutex mutex_;
   int failure_ = 0;
+  bool throws_ = false;
   std::vector<json> created_;
   std::vector<std::pair<std::string, json>> patched_;
   std::uint64_t joined_ = 0;  // events that joined a series without a write of their own
@@ -145,6 +157,33 @@ TEST_F(EventsTest, AFullQueueDropsAndNeverBlocks) {
   EventRecorder idle(client_, options);  // not started: nobody empties it
   for (int i = 0; i < 100; ++i) idle.record(job_, {Event::Type::Normal, "R", "", std::to_string(i)});
   EXPECT_EQ(idle.metrics().dropped.value(), 90U);
+}
+
+TEST_F(EventsTest, ARepeatOfAnEventThatSomebodyDeletedIsWrittenAnew) {
+  recorder_->start();
+  const Event event{Event::Type::Normal, "Waiting", "Wait", "no room yet"};
+  recorder_->record(job_, event);
+  settle();
+  ASSERT_EQ(created().size(), 1U);
+  forget_created();
+  recorder_->record(job_, event);
+  settle();
+  EXPECT_EQ(created().size(), 1U);
+  EXPECT_TRUE(patched().empty());
+  EXPECT_EQ(recorder_->metrics().dropped.value(), 0U);
+}
+
+TEST_F(EventsTest, AnExceptionLosesOneEventAndNoneOfTheLater) {
+  recorder_->start();
+  set_throws(true);
+  recorder_->record(job_, {Event::Type::Normal, "Lost", "", "x"});
+  settle();
+  EXPECT_EQ(recorder_->metrics().dropped.value(), 1U);
+  set_throws(false);
+  recorder_->record(job_, {Event::Type::Normal, "Kept", "", "x"});
+  settle();
+  ASSERT_EQ(created().size(), 1U);
+  EXPECT_EQ(created()[0]["reason"], "Kept");
 }
 
 TEST_F(EventsTest, ARefusedEventIsDroppedAndCounted) {

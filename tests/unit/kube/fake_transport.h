@@ -3,10 +3,13 @@
 //   FakeTransport transport;
 //   transport.on("GET", "/api/v1/pods", {200, R"({"items":[]})"});   // answers in order; the last one stays
 //   transport.watch({line(...), end()});                             // one script per watch opened
+//   transport.stream_list({line(...)});                              // the same for streaming lists; others are
+//   refused
 //
 // Thread-safety: all members from any thread.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -54,6 +57,14 @@ class FakeTransport final : public Transport {
     const std::lock_guard lock(mutex_);
     watches_.push_back(std::move(steps));
   }
+  /// The script of the next streaming list, which goes on as a watch. One without a script is refused, as by a server
+  /// that has none.
+  void stream_list(std::vector<WatchStep> steps) {
+    const std::lock_guard lock(mutex_);
+    streamed_lists_.push_back(std::move(steps));
+  }
+  /// Reads of a watch give Timeout at once when nothing is there.
+  void never_wait() { never_wait_ = true; }
   /// Sends a line on the watch opened last.
   void push_line(const std::string& text) {
     const std::lock_guard lock(mutex_);
@@ -73,17 +84,25 @@ class FakeTransport final : public Transport {
     return scripted(request);
   }
 
-  std::unique_ptr<WatchStream> open_watch(Request request, std::chrono::milliseconds) override {
+  std::unique_ptr<WatchStream> open_watch(Request request, std::chrono::milliseconds idle) override {
     const std::lock_guard lock(mutex_);
-    watch_requests_.push_back(request);
+    const bool streams_list = request.target.find("sendInitialEvents=true") != std::string::npos;
+    auto& scripts = streams_list ? streamed_lists_ : watches_;
     auto lines = std::make_shared<LineQueue>();
     lines->set_status(200, std::nullopt);
-    streams_.push_back(lines);
-    if (!watches_.empty()) {
-      for (const WatchStep& step : watches_.front()) play(step, *lines);
-      watches_.pop_front();
+    if (streams_list && scripts.empty()) {
+      lines->finish(ApiError::from_response(422, "sendInitialEvents is forbidden"));
+      ++refused_streams_;
+    } else {
+      watch_requests_.push_back(request);
+      idle_times_.push_back(idle);
+      streams_.push_back(lines);
     }
-    return std::make_unique<Stream>(lines);
+    if (!scripts.empty()) {
+      for (const WatchStep& step : scripts.front()) play(step, *lines);
+      scripts.pop_front();
+    }
+    return std::make_unique<Stream>(*this, lines);
   }
 
   [[nodiscard]] std::vector<Request> requests() const {
@@ -94,6 +113,13 @@ class FakeTransport final : public Transport {
     const std::lock_guard lock(mutex_);
     return watch_requests_;
   }
+  [[nodiscard]] std::vector<std::chrono::milliseconds> idle_times() const {
+    const std::lock_guard lock(mutex_);
+    return idle_times_;
+  }
+  [[nodiscard]] int refused_streams() const { return refused_streams_; }
+  /// Watches that nobody has closed.
+  [[nodiscard]] int open_streams() const { return open_streams_; }
   [[nodiscard]] std::size_t count(const std::string& method) const {
     std::size_t n = 0;
     for (const Request& request : requests()) n += to_string(request.method) == method ? 1 : 0;
@@ -103,12 +129,22 @@ class FakeTransport final : public Transport {
  private:
   class Stream final : public WatchStream {
    public:
-    explicit Stream(std::shared_ptr<LineQueue> lines) : lines_(std::move(lines)) {}
-    ~Stream() override { lines_->close(); }
-    WatchRead read(std::chrono::milliseconds wait) override { return lines_->read(wait); }
+    Stream(FakeTransport& of, std::shared_ptr<LineQueue> lines) : of_(of), lines_(std::move(lines)) {
+      ++of_.open_streams_;
+    }
+    ~Stream() override {
+      lines_->close();
+      --of_.open_streams_;
+    }
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+    WatchRead read(std::chrono::milliseconds wait) override {
+      return lines_->read(of_.never_wait_ ? std::chrono::milliseconds(0) : wait);
+    }
     void cancel() noexcept override { lines_->close(); }
 
    private:
+    FakeTransport& of_;
     const std::shared_ptr<LineQueue> lines_;
   };
 
@@ -135,9 +171,14 @@ class FakeTransport final : public Transport {
   // Longest path first, so that one object is found before its collection.
   std::map<std::pair<std::string, std::string>, std::deque<Answer<Response>>, std::greater<>> answers_;
   std::deque<std::vector<WatchStep>> watches_;
+  std::deque<std::vector<WatchStep>> streamed_lists_;
   std::vector<std::shared_ptr<LineQueue>> streams_;
   std::vector<Request> requests_;
   std::vector<Request> watch_requests_;
+  std::vector<std::chrono::milliseconds> idle_times_;
+  std::atomic<int> refused_streams_{0};
+  std::atomic<int> open_streams_{0};
+  std::atomic<bool> never_wait_{false};
 };
 
 }  // namespace loadline::kube

@@ -93,7 +93,33 @@ class StreamConnection final : public Connection {
     return name.data();
   }
 
+  void relay_to(unsigned short port) override {
+    boost::asio::io_context io;
+    tcp::socket other(io);
+    boost::system::error_code failure;
+    other.connect({boost::asio::ip::address_v4::loopback(), port}, failure);
+    if (failure) return;
+    auto& peer = stream_.lowest_layer();
+    std::thread back([&] { copy(other, stream_, peer); });
+    copy(stream_, other, other);
+    back.join();
+  }
+
  private:
+  // Until `from` ends; then `to` hears of it.
+  template <class From, class To, class Socket>
+  static void copy(From& from, To& to, Socket& ends) {
+    std::array<char, 4096> piece{};
+    boost::system::error_code failure;
+    for (;;) {
+      const std::size_t n = from.read_some(boost::asio::buffer(piece), failure);
+      if (failure) break;
+      boost::asio::write(to, boost::asio::buffer(piece.data(), n), failure);
+      if (failure) break;
+    }
+    ends.shutdown(tcp::socket::shutdown_both, failure);
+  }
+
   Stream& stream_;
   SSL* ssl_;
   std::string buffer_;
@@ -116,14 +142,18 @@ TestPki TestPki::make() {
 
 HttpServer::HttpServer(Handler handler, const TestPki* pki)
     : handler_(std::move(handler)), acceptor_(io_, tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0)) {
-  if (pki != nullptr) {
-    tls_ = std::make_unique<boost::asio::ssl::context>(boost::asio::ssl::context::tls_server);
-    tls_->use_certificate_chain(boost::asio::buffer(pki->server_certificate_pem));
-    tls_->use_private_key(boost::asio::buffer(pki->server_key_pem), boost::asio::ssl::context::pem);
-    tls_->add_certificate_authority(boost::asio::buffer(pki->ca_pem));
-    tls_->set_verify_mode(boost::asio::ssl::verify_peer);  // asks; a client without a certificate may come in
-  }
+  if (pki != nullptr) show(*pki);
   accepting_ = std::thread([this] { accept_loop(); });
+}
+
+void HttpServer::show(const TestPki& pki) {
+  auto context = std::make_shared<boost::asio::ssl::context>(boost::asio::ssl::context::tls_server);
+  context->use_certificate_chain(boost::asio::buffer(pki.server_certificate_pem));
+  context->use_private_key(boost::asio::buffer(pki.server_key_pem), boost::asio::ssl::context::pem);
+  context->add_certificate_authority(boost::asio::buffer(pki.ca_pem));
+  context->set_verify_mode(boost::asio::ssl::verify_peer);  // asks; a client without a certificate may come in
+  const std::lock_guard lock(mutex_);
+  tls_ = std::move(context);
 }
 
 HttpServer::~HttpServer() {
@@ -148,10 +178,10 @@ void HttpServer::accept_loop() {
     ++connections_;
     const std::lock_guard lock(mutex_);
     sockets_.push_back(socket);
-    threads_.emplace_back([this, socket] {
+    threads_.emplace_back([this, socket, tls = tls_] {
       boost::system::error_code ignored;
-      if (tls_) {
-        boost::asio::ssl::stream<tcp::socket&> stream(*socket, *tls_);
+      if (tls) {
+        boost::asio::ssl::stream<tcp::socket&> stream(*socket, *tls);
         stream.handshake(boost::asio::ssl::stream_base::server, ignored);
         if (ignored) return;
         StreamConnection<boost::asio::ssl::stream<tcp::socket&>> connection(stream, stream.native_handle());

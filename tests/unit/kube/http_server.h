@@ -33,6 +33,8 @@ class Connection {
   virtual bool write(const std::string& bytes) = 0;
   /// The CN of the client's certificate, if any.
   virtual std::string client_name() = 0;
+  /// Carries bytes both ways between the peer and a port of this machine until either is gone: what a proxy does.
+  virtual void relay_to(unsigned short port) = 0;
 };
 
 class HttpServer {
@@ -45,6 +47,9 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   [[nodiscard]] std::string url() const;
+  /// Shows another certificate to those who connect from now on. Only for a server that began with one.
+  void show(const TestPki& pki);
+  [[nodiscard]] unsigned short port() const { return acceptor_.local_endpoint().port(); }
   [[nodiscard]] int connections() const { return connections_; }
   /// Set while the server goes down, so that handlers that wait can leave.
   [[nodiscard]] bool stopping() const { return stopping_; }
@@ -54,7 +59,7 @@ class HttpServer {
 
   const Handler handler_;
   boost::asio::io_context io_;
-  std::unique_ptr<boost::asio::ssl::context> tls_;
+  std::shared_ptr<boost::asio::ssl::context> tls_;  // under mutex_ once it accepts
   boost::asio::ip::tcp::acceptor acceptor_;
   std::atomic<int> connections_{0};
   std::atomic<bool> stopping_{false};

@@ -6,18 +6,13 @@
 #include <thread>
 
 #include "kube/lease.h"
+#include "tests/unit/kube/eventually.h"
 #include "tests/unit/kube/lease_server.h"
 
 namespace loadline::kube {
 namespace {
 
 using namespace std::chrono_literals;
-
-bool eventually(const std::function<bool()>& condition) {
-  const auto until = std::chrono::steady_clock::now() + 10s;
-  while (!condition() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(1ms);
-  return condition();
-}
 
 TEST(LeaseRules, AnothersLeaseIsJudgedOnlyByWhenWeSawItChange) {
   const Clock::Time now{1h};
@@ -163,6 +158,63 @@ TEST_F(LeaderTest, OfTwoCandidatesOneLeadsAndTheOtherFollowsAtOnceAfterARelease)
   EXPECT_TRUE(eventually([&] {
     clock_->advance(500ms);
     return two->is_leader();
+  }));
+}
+
+TEST_F(LeaderTest, ALeaderThatCannotStartItsWorkGivesTheLeaseBack) {
+  LeaderOptions options;
+  options.lease = {"ns", "lease"};
+  options.identity = "me";
+  options.clock = clock_;
+  options.on_started = [] { throw std::runtime_error("no room for workers"); };
+  options.on_stopped = [this] {
+    ++stopped_;
+    throw 7;  // and this does not end the process either
+  };
+  LeaderElector me(client_, options);
+  ASSERT_TRUE(me.start().ok());
+  EXPECT_TRUE(eventually([&] { return stopped_ == 1; }));
+  me.stop();
+  EXPECT_EQ(server_.holder(), "");
+  EXPECT_EQ(server_.lease()["spec"]["leaseTransitions"], 0) << "it was held for a moment";
+  EXPECT_EQ(stopped_, 1);
+}
+
+TEST_F(LeaderTest, AnExceptionInATryIsOneMoreFailureToRenew) {
+  std::atomic<int> throws{1};
+  transport_->handle([&](const Request& request) {
+    if (throws-- > 0) throw std::bad_alloc();
+    return server_.answer(request);
+  });
+  const auto me = elector("me");
+  ASSERT_TRUE(me->start().ok());
+  ASSERT_TRUE(eventually([&] {
+    clock_->advance(100ms);
+    return me->is_leader();
+  }));
+  throws = 1;
+  pass(8s);
+  EXPECT_TRUE(me->is_leader());
+  EXPECT_EQ(stopped_, 0);
+}
+
+TEST_F(LeaderTest, AFaultOfWhoIsToldOfANewLeaderIsNotTheElectors) {
+  server_.set_holder("other");
+  LeaderOptions options;
+  options.lease = {"ns", "lease"};
+  options.identity = "me";
+  options.clock = clock_;
+  std::atomic<int> told{0};
+  options.on_new_leader = [&](const std::string&) {
+    ++told;
+    throw std::runtime_error("a listener's fault");
+  };
+  LeaderElector me(client_, options);
+  ASSERT_TRUE(me.start().ok());
+  ASSERT_TRUE(eventually([&] { return told == 1; }));
+  EXPECT_TRUE(eventually([&] {
+    clock_->advance(500ms);
+    return me.is_leader();
   }));
 }
 

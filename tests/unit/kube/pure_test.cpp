@@ -71,6 +71,12 @@ TEST(ApiErrors, ReadAStatusWithItsCausesAndWait) {
   EXPECT_EQ(error.fields[1].type, FieldError::Type::Invalid);
 }
 
+TEST(ApiErrors, TellAServerErrorOfAnUnknownOutcomeAlsoWithRetryAfter) {
+  EXPECT_TRUE(ApiError::from_response(500, "", 1s).outcome_unknown) << "etcd may have answered too late";
+  EXPECT_FALSE(ApiError::from_response(429, "", 1s).outcome_unknown);
+  EXPECT_FALSE(ApiError::from_response(409, "").outcome_unknown);
+}
+
 TEST(ApiErrors, TellATakenNameFromALostRace) {
   const ApiError taken = ApiError::from_response(409, R"({"kind":"Status","reason":"AlreadyExists"})");
   const ApiError raced = ApiError::from_response(409, R"({"kind":"Status","reason":"Conflict"})");

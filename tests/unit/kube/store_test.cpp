@@ -133,6 +133,18 @@ TEST_F(StoreTest, ProjectsAndNeverKeepsManagedFields) {
   EXPECT_EQ(lean.project({{"metadata", 7}}).name(), "");
 }
 
+TEST_F(StoreTest, AProjectionThatThrowsKeepsTheObjectAndAListenerThatThrowsTheOthers) {
+  Store odd(resources::kPods, [](nlohmann::json&) { throw std::runtime_error("a projection's fault"); });
+  EXPECT_EQ(odd.project(pod_json("a", "p", "1")).name(), "p");
+  int told = 0;
+  const Subscription faulty = odd.listen([](const Change&) { throw std::runtime_error("a listener's fault"); });
+  const Subscription good = odd.listen([&](const Change&) { ++told; });
+  odd.put(pod("a", "p", "1"));
+  odd.replace({}, "2");
+  EXPECT_EQ(told, 2);
+  EXPECT_TRUE(odd.synced());
+}
+
 TEST_F(StoreTest, AnEndedSubscriptionHearsNothing) {
   subscription_.reset();
   store_.put(pod("a", "p", "1"));
