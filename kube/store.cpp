@@ -1,5 +1,6 @@
 #include "kube/store.h"
 
+#include <pthread.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -20,6 +21,30 @@ namespace {
 
 // A watch event is usually there within milliseconds of the write; ten seconds is trouble.
 constexpr auto kExpectationLifetime = std::chrono::seconds(10);
+
+// std::shared_mutex lets readers in before a waiting writer on Linux: enough of them would keep the news out for ever.
+// Not recursive, not even for readers.
+class WriterFirstMutex {
+ public:
+  WriterFirstMutex() {
+    pthread_rwlockattr_t attributes;
+    pthread_rwlockattr_init(&attributes);
+    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&lock_, &attributes);
+    pthread_rwlockattr_destroy(&attributes);
+  }
+  ~WriterFirstMutex() { pthread_rwlock_destroy(&lock_); }
+  WriterFirstMutex(const WriterFirstMutex&) = delete;
+  WriterFirstMutex& operator=(const WriterFirstMutex&) = delete;
+
+  void lock() { pthread_rwlock_wrlock(&lock_); }
+  void unlock() { pthread_rwlock_unlock(&lock_); }
+  void lock_shared() { pthread_rwlock_rdlock(&lock_); }
+  void unlock_shared() { pthread_rwlock_unlock(&lock_); }
+
+ private:
+  pthread_rwlock_t lock_{};
+};
 
 struct Expectation {
   std::string version;
@@ -74,7 +99,7 @@ struct Store::Impl {
   const Projection projection;
   const std::shared_ptr<Clock> clock;
 
-  mutable std::shared_mutex mutex;
+  mutable WriterFirstMutex mutex;
   std::map<ObjectKey, Object> objects;
   std::unordered_map<std::string, std::set<ObjectKey>> by_owner;
   std::string newest;

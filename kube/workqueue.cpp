@@ -1,5 +1,7 @@
 #include "kube/workqueue.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
@@ -8,6 +10,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "kube/fault.h"
 #include "kube/io_thread.h"
 
 namespace loadline::kube {
@@ -186,5 +189,18 @@ std::size_t WorkQueue::size() const {
 }
 
 const QueueMetrics& WorkQueue::metrics() const { return impl_->metrics; }
+
+void work_off(WorkQueue& queue, const std::function<void(const ObjectKey&)>& work,
+              const std::function<void()>& on_fault) {
+  while (const auto key = queue.get()) {
+    const std::string fault = fault_of([&] { work(*key); });
+    if (!fault.empty()) {
+      spdlog::error("{}: {}", to_string(*key), fault);
+      if (on_fault) on_fault();
+      queue.add_rate_limited(*key);
+    }
+    queue.done(*key);
+  }
+}
 
 }  // namespace loadline::kube

@@ -1,15 +1,15 @@
 // Keys waiting to be worked on. A key is in the queue once however often it is added; it is never given to two
 // workers at a time; one added while it is worked on is given out once more after done().
 //
-//   while (auto key = queue.get()) {
-//     if (reconcile(*key)) queue.forget(*key); else queue.add_rate_limited(*key);
-//     queue.done(*key);
-//   }
+//   work_off(queue, [&](const ObjectKey& key) {
+//     if (reconcile(key)) queue.forget(key); else queue.add_rate_limited(key);
+//   });
 //
 // Thread-safety: all members from any thread.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -62,5 +62,10 @@ class WorkQueue {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// One worker: gives each key to `work` until the queue is shut down and empty. When `work` throws, that is logged and
+/// `on_fault` called, the key comes again, later each time, and the worker goes on.
+void work_off(WorkQueue& queue, const std::function<void(const ObjectKey&)>& work,
+              const std::function<void()>& on_fault = {});
 
 }  // namespace loadline::kube

@@ -144,16 +144,8 @@ struct Controller::Impl {
   }
 
   void work() {
-    while (auto key = jobs.get()) {
-      try {  // a fault in one job must not end the thread that serves all others
-        reconcile(*key);
-      } catch (const std::exception& e) {
-        errors.add();
-        spdlog::error("{}: {}", to_string(*key), e.what());
-        jobs.add_rate_limited(*key);
-      }
-      jobs.done(*key);
-    }
+    work_off(
+        jobs, [this](const kube::ObjectKey& key) { reconcile(key); }, [this] { errors.add(); });
   }
 
   kube::Client& client;

@@ -35,22 +35,16 @@ ActOutcome PoolReconciler::reconcile(const kube::ObjectKey& key) const {
 }
 
 void PoolReconciler::work() {
-  while (auto key = queue_.get()) {
-    try {
-      const ActOutcome outcome = reconcile(*key);
-      if (outcome.kind == ActOutcome::Kind::Done) {
-        queue_.forget(*key);
-        queue_.add_after(*key, kRefresh);
-      } else if (outcome.kind != ActOutcome::Kind::Stop) {
-        spdlog::info("{}: will try again: {}", to_string(*key), outcome.problem);
-        queue_.add_rate_limited(*key);
-      }
-    } catch (const std::exception& e) {  // the thread serves all other objects too
-      spdlog::error("{}: {}", to_string(*key), e.what());
-      queue_.add_rate_limited(*key);
+  work_off(queue_, [this](const kube::ObjectKey& key) {
+    const ActOutcome outcome = reconcile(key);
+    if (outcome.kind == ActOutcome::Kind::Done) {
+      queue_.forget(key);
+      queue_.add_after(key, kRefresh);
+    } else if (outcome.kind != ActOutcome::Kind::Stop) {
+      spdlog::info("{}: will try again: {}", to_string(key), outcome.problem);
+      queue_.add_rate_limited(key);
     }
-    queue_.done(*key);
-  }
+  });
 }
 
 }  // namespace loadline::controller

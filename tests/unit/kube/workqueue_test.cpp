@@ -5,6 +5,8 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <set>
+#include <stdexcept>
 #include <thread>
 
 namespace loadline::kube {
@@ -143,6 +145,27 @@ TEST_F(WorkQueueTest, ADrainDropsWhatWaitsAndWaitsForWhatIsInWork) {
   });
   EXPECT_TRUE(queue_.shut_down_with_drain(10s));
   EXPECT_EQ(queue_.get(), std::nullopt);
+}
+
+TEST_F(WorkQueueTest, AWorkerThatAKeyThrowsAtGoesOnAndTriesTheKeyAgainLater) {
+  queue_.add(a_);
+  queue_.add(b_);
+  std::vector<std::string> worked;
+  int faults = 0;
+  const auto work = [&](const ObjectKey& key) {
+    worked.push_back(key.name);
+    if (worked.size() == 1) throw std::runtime_error("odd");
+    if (worked.size() == 2) throw 7;
+    queue_.forget(key);
+    if (worked.size() == 4) queue_.shut_down();
+  };
+  std::jthread time([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) clock_->advance(1ms);
+  });
+  work_off(queue_, work, [&] { ++faults; });
+  EXPECT_EQ(faults, 2);
+  EXPECT_EQ(std::multiset<std::string>(worked.begin(), worked.end()), (std::multiset<std::string>{"a", "a", "b", "b"}));
+  EXPECT_EQ(queue_.metrics().processing.value(), 0);
 }
 
 TEST_F(WorkQueueTest, NoKeyIsWorkedOnTwiceAtOnceNorLost) {
