@@ -111,8 +111,8 @@ milliseconds ListWatch::list(const std::stop_token& stop) {
   if (version_.empty()) {
     return trouble(ApiError::transport(ApiError::kBadAnswer, "a list without a resourceVersion"), State::Empty);
   }
-  store_.replace(std::move(objects), version_);
   listed();
+  store_.replace(std::move(objects), version_);
   heard();
   state_ = State::Listed;
   return milliseconds::zero();
@@ -183,10 +183,10 @@ milliseconds ListWatch::watch_failed(const ApiError& error) {
   const bool lost = error.expired() || error.not_found() || error.version_too_new || error.unreadable();
   // 429, and a connection that was refused or broke: the version is good, and a list would only add to the load.
   const bool answered = error.http_status == 0 ? error.reason == ApiError::kBadAnswer : error.http_status != 429;
-  return trouble(error, lost || (answered && version_is_suspect()) ? State::Empty : State::Listed);
+  return trouble(error, lost || (answered && fruitless_too_often()) ? State::Empty : State::Listed);
 }
 
-bool ListWatch::version_is_suspect() {
+bool ListWatch::fruitless_too_often() {
   if (heard_on_watch_) return false;
   return ++fruitless_watches_ % kFruitlessBeforeList == 0;
 }
@@ -222,9 +222,9 @@ void ListWatch::take_initial(WatchEvent event) {
     for (auto& [key, object] : initial_) objects.push_back(std::move(object));
     initial_.clear();
     version_ = std::move(event.version);
-    store_.replace(std::move(objects), version_);
     metrics_.streamed_lists.add();
     listed();
+    store_.replace(std::move(objects), version_);
     state_ = State::Watching;
     return;
   }
@@ -260,7 +260,7 @@ milliseconds ListWatch::handle_end() {
   }
   if (at_once) {
     return trouble(ApiError::transport(ApiError::kBadAnswer, "the watch ended at once"),
-                   version_is_suspect() ? State::Empty : State::Listed);
+                   fruitless_too_often() ? State::Empty : State::Listed);
   }
   close_watch();
   state_ = State::Listed;

@@ -45,7 +45,8 @@ class ListWatch {
   std::chrono::milliseconds handle_end();
   std::chrono::milliseconds watch_failed(const ApiError& error);
   std::chrono::milliseconds trouble(const ApiError& error, State next);
-  [[nodiscard]] bool version_is_suspect();
+  /// Counts a watch that ended; whether so many in a row brought no event that the version may be why.
+  [[nodiscard]] bool fruitless_too_often();
   void take_initial(WatchEvent event);
   void take_change(WatchEvent event);
   void listed();
