@@ -148,7 +148,7 @@ struct Recipe {
   double cached_share = 0.1;          ///< of what comes and goes, on one card
   double cached_share_sharded = 0.2;  ///< the same where layers are gathered
   double cached_logits = 1.25;        ///< fp32 logits of one micro-batch
-  double cached_step = 0.8;           ///< gradients and step temporary that find no room in the cache...
+  double cached_step = 0.95;          ///< gradients and step temporary that find no room in the cache...
   double cached_reuse = 0.6;          ///< ...of which this share of the logits is such room
 
   std::vector<Sharding> shardings;  ///< what may be chosen when the user fixes none
