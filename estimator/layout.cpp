@@ -104,6 +104,8 @@ void add_variants(const Workload& w, const Layout& grid, const LayoutConstraints
         l.micro_batch = micro;
         l.recompute = recompute;
         l.offload = c.offload.value_or(Offload::None);
+        // Gradients that are used up as they come cannot be added up over micro-batches.
+        if (w.optimizer_in_backward && accumulation_steps(w, l) > 1) continue;
         out.push_back(l);
       }
     }
@@ -232,6 +234,10 @@ std::string why_no_layout(const Workload& w, std::int64_t gpus, std::int64_t gpu
   }
   if (c.expert && *c.expert > 1 && !divides(*c.expert, data * cp)) {
     return "expert " + n(*c.expert) + " must divide data x context (" + n(data * cp) + ")";
+  }
+  if (w.optimizer_in_backward && w.global_batch) {
+    return "optimizerInBackward allows one micro-batch per step, and the global batch of " + n(*w.global_batch) +
+           " sequences takes more on " + n(data) + " data-parallel ranks";
   }
   if (w.global_batch) {
     return "the global batch of " + n(*w.global_batch) + " sequences is not a whole number of micro-batches on " +

@@ -146,6 +146,33 @@ void resolve_method(Resolver& r, Workload& w) {
   }
 }
 
+/// Options that go only with others: none is dropped without a word.
+void resolve_options(Resolver& r, Workload& w) {
+  const api::TrainingSpec& t = r.spec.training;
+  w.compile = t.compile.value_or(false);
+  w.recompute_every = r.bounded(t.checkpointEvery.value_or(1), "spec.training.checkpointEvery", kMaxLayers);
+  w.optimizer_in_backward = t.optimizerInBackward.value_or(false);
+  const bool some_recompute = !w.recompute || *w.recompute == Recompute::Full || *w.recompute == Recompute::Offload;
+  if (w.recompute_every > 1 && !some_recompute) {
+    r.refuse(Type::Forbidden, "spec.training.checkpointEvery", std::to_string(w.recompute_every),
+             "only with activationCheckpointing full or offload");
+  }
+  if (w.optimizer_in_backward && (w.method == Method::Lora || w.method == Method::QLora)) {
+    r.refuse(Type::Forbidden, "spec.training.optimizerInBackward", "true",
+             "only with methods full and freeze: gradients of adapters are small");
+  }
+  if (!r.spec.parallelism) return;
+  const api::ParallelismSpec& p = *r.spec.parallelism;
+  if (p.virtualStages.value_or(1) > 1 && p.pipeline.value_or(2) < 2) {
+    r.refuse(Type::Forbidden, "spec.parallelism.virtualStages", std::to_string(*p.virtualStages),
+             "only with pipeline 2 or more");
+  }
+  if (p.replicate.value_or(1) > 1 && p.sharding.value_or(Sharding::Zero3) == Sharding::None) {
+    r.refuse(Type::Forbidden, "spec.parallelism.replicate", std::to_string(*p.replicate),
+             "only with sharding zero1, zero2 or zero3");
+  }
+}
+
 void resolve_objective(Resolver& r, Workload& w) {
   w.objective = r.spec.training.objective.value_or(Objective::Sft);
   if (w.objective == Objective::Ppo || w.objective == Objective::Grpo) {
@@ -291,10 +318,8 @@ Result<Workload> workload_from(const api::TrainingJobSpec& spec, const Tables& t
   w.attention = spec.training.attention.value_or(Attention::Flash);
   w.loss = spec.training.loss.value_or(Loss::Standard);
   w.recompute = spec.training.activationCheckpointing;
-  w.compile = spec.training.compile.value_or(false);
-  w.recompute_every = r.bounded(spec.training.checkpointEvery.value_or(1), "spec.training.checkpointEvery", kMaxLayers);
-  w.optimizer_in_backward = spec.training.optimizerInBackward.value_or(false);
   resolve_method(r, w);
+  resolve_options(r, w);
   resolve_objective(r, w);
   resolve_batch(r, w);
   resolve_length(r, w);

@@ -172,5 +172,36 @@ TEST(Advice, WhenNothingHelpsNamesTheLargestTerm) {
   EXPECT_THAT(advice_text(w, asked->layout, c, small), HasSubstr("the largest term is Optimizer states"));
 }
 
+TEST(Layouts, KeepChunksAndGroupsThatTheUserFixed) {
+  api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
+  spec.training.framework = api::Framework::Megatron;
+  spec.training.globalBatchSize = 64;
+  LayoutConstraints c;
+  c.pipeline = 4;
+  c.virtual_stages = 2;
+  c.replicate = 2;
+  const std::vector<Layout> layouts = sensible_layouts(resolved(spec), 16, 8, c);
+  ASSERT_FALSE(layouts.empty());
+  for (const Layout& l : layouts) {
+    EXPECT_EQ(l.virtual_stages, 2);
+    EXPECT_EQ(l.replicate, 2);
+  }
+  EXPECT_NE(layout_text(layouts.front()).find("PP 4 (2 chunks)"), std::string::npos);
+  c.virtual_stages = 3;
+  EXPECT_TRUE(sensible_layouts(resolved(spec), 16, 8, c).empty());
+  EXPECT_EQ(why_no_layout(resolved(spec), 16, 8, c), "virtualStages 3 must divide the 8 layers of a stage");
+  c.virtual_stages.reset();
+  c.replicate = 3;
+  EXPECT_EQ(why_no_layout(resolved(spec), 16, 8, c), "replicate 3 must divide the 4 data-parallel ranks");
+}
+
+TEST(Layouts, DoNotAccumulateWhenTheOptimizerRunsInTheBackwardPass) {
+  api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
+  spec.training.optimizerInBackward = true;
+  spec.training.globalBatchSize = 64;
+  EXPECT_TRUE(sensible_layouts(resolved(spec), 8, 8, {}).empty());
+  EXPECT_NE(why_no_layout(resolved(spec), 8, 8, {}).find("one micro-batch per step"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace loadline::estimator

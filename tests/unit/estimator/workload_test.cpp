@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -178,6 +180,57 @@ TEST(Constraints, KeepWhatIsGivenAndLeaveTheRestOpen) {
   EXPECT_EQ(constraints_from(spec).offload, Offload::Optimizer);
   EXPECT_FALSE(constraints_from(spec).pipeline);
 }
+
+struct Misplaced {
+  const char* field;
+  std::function<void(api::TrainingJobSpec&)> change;
+};
+
+class MisplacedOption : public testing::TestWithParam<Misplaced> {};
+
+TEST_P(MisplacedOption, IsRefusedUnderItsField) {
+  api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
+  GetParam().change(spec);
+  EXPECT_EQ(only_error(spec).field, GetParam().field);
+}
+
+INSTANTIATE_TEST_SUITE_P(Options, MisplacedOption,
+                         testing::Values(Misplaced{"spec.training.checkpointEvery",
+                                                   [](auto& spec) {
+                                                     spec.training.activationCheckpointing =
+                                                         api::ActivationCheckpointing::None;
+                                                     spec.training.checkpointEvery = 2;
+                                                   }},
+                                         Misplaced{"spec.training.checkpointEvery",
+                                                   [](auto& spec) { spec.training.checkpointEvery = 0; }},
+                                         Misplaced{"spec.training.optimizerInBackward",
+                                                   [](auto& spec) {
+                                                     spec.training.method = api::Method::Lora;
+                                                     spec.training.optimizerInBackward = true;
+                                                   }},
+                                         Misplaced{"spec.training.lora.quantization",
+                                                   [](auto& spec) {
+                                                     spec.training.method = api::Method::Lora;
+                                                     spec.training.lora = api::LoraSpec{};
+                                                     spec.training.lora->quantization = api::Quantization::Gptq;
+                                                   }},
+                                         Misplaced{"spec.training.lora.upcast",
+                                                   [](auto& spec) {
+                                                     spec.training.method = api::Method::Lora;
+                                                     spec.training.lora = api::LoraSpec{};
+                                                     spec.training.lora->upcast = true;
+                                                   }},
+                                         Misplaced{"spec.parallelism.virtualStages",
+                                                   [](auto& spec) {
+                                                     spec.parallelism = api::ParallelismSpec{};
+                                                     spec.parallelism->pipeline = 1;
+                                                     spec.parallelism->virtualStages = 2;
+                                                   }},
+                                         Misplaced{"spec.parallelism.replicate", [](auto& spec) {
+                                                     spec.parallelism = api::ParallelismSpec{};
+                                                     spec.parallelism->sharding = api::Sharding::None;
+                                                     spec.parallelism->replicate = 2;
+                                                   }}));
 
 }  // namespace
 }  // namespace loadline::estimator
