@@ -325,6 +325,10 @@ std::string rank_line(const Sum& s) {
                      " parameters: " + number(q.layers) + " layers" + (q.has_embedding ? ", the embedding" : "") +
                      (q.has_head ? ", the head" : "");
   if (q.tensor > 1) text += ", each matrix split in " + number(q.tensor);
+  if (experts_unsharded(s.w, s.l) && s.l.sharding != Sharding::None) {
+    text +=
+        "; its routed experts are not sharded and count " + number(static_cast<double>(s.l.shards())) + " times below";
+  }
   return text;
 }
 

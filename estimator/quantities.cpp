@@ -140,15 +140,17 @@ void fill_parameters(const Workload& w, const Layout& layout, Stage stage, Quant
   q.other = q.has_embedding ? p.other / t : 0;
   const double final_norm = q.has_head ? p.final_norm : 0;
   const double vocabulary = q.embedding + q.head + final_norm + q.other;
+  // Experts that are not sharded count once for every shard, so that dividing leaves each rank its own.
+  const double whole_experts = experts_unsharded(w, layout) ? experts / e * d(layout.shards()) : experts;
   q.layer = body + experts / e;
-  q.whole = q.layers * (body + experts) + vocabulary;
+  q.whole = q.layers * (body + whole_experts) + vocabulary;
   q.local = q.layers * q.layer + vocabulary;
   q.largest_matrix = d(m.hidden) * d(std::max(m.ffn, m.moe.expert_ffn)) / t;
 
   if (w.method == Method::QLora) {
     const double quantised_experts = experts / e;
     const double other = std::max(0.0, p.linear - p.experts) / std::max(1.0, d(m.layers)) / t;
-    q.quantised_whole = q.layers * (other + experts);
+    q.quantised_whole = q.layers * (other + whole_experts);
     q.quantised_local = q.layers * (other + quantised_experts);
   }
   if (has_adapters(w)) {
@@ -163,7 +165,7 @@ void fill_parameters(const Workload& w, const Layout& layout, Stage stage, Quant
   const double trained_other = leading ? q.other : 0;
   q.kept_layers = trained_layers;
   q.trained_layer = trained_layers > 0 ? q.layer : 0;
-  q.trained_whole = trained_layers * (body + experts) + trained_vocabulary + trained_other;
+  q.trained_whole = trained_layers * (body + whole_experts) + trained_vocabulary + trained_other;
   q.trained_local = trained_layers * q.layer + trained_vocabulary + trained_other;
   q.trained_vectors = trained_layers * p.layer.norms + trained_vocabulary;
 }

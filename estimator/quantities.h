@@ -117,6 +117,11 @@ enum class Phase : std::uint8_t;
 /// Share of the layers' forward tensors that stay from forward to backward.
 [[nodiscard]] double kept_share(const Workload& workload, Recompute recompute);
 
+/// Expert parallel ranks that hold their routed experts whole under ZeRO-3.
+[[nodiscard]] inline bool experts_unsharded(const Workload& w, const Layout& layout) {
+  return layout.expert > 1 && !w.recipe.experts_sharded;
+}
+
 /// Bytes per token and vocabulary element at the loss.
 [[nodiscard]] double logit_bytes(const Workload& workload, const Quantities& q);
 

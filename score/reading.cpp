@@ -124,7 +124,10 @@ class Reader {
   /// By name when the table has it, else by the columns of the shape.
   bool read_model(api::TrainingJobSpec& spec) {
     const std::string* preset = setting("preset");
-    const std::string name = preset != nullptr ? *preset : run_.text("model");
+    std::string name = preset != nullptr ? *preset : run_.text("model");
+    // "Mixtral-8x7B (bf16)": what stands in brackets is no part of the name.
+    name.resize(std::min(name.size(), name.find('(')));
+    name.resize(name.find_last_not_of(' ') + 1);
     if (estimator::model_from_preset(name)) {
       spec.model.preset = name;
       return true;

@@ -164,6 +164,15 @@ TEST(Options, TheAllocatorsCacheCountsWhenTheTrainerTurnsExpandableSegmentsOff) 
   EXPECT_GT(splintered.peak_bytes, whole.peak_bytes);
 }
 
+TEST(Options, ExpertParallelRanksOfFsdpHoldTheirExpertsWhole) {
+  const Workload w = resolved(spec_of("mixtral-8x7b"));
+  Layout l = zero(Sharding::Zero3, 16);
+  l.expert = 8;
+  const double weights = in_phase(estimate(w, l), Phase::Loss)[Term::Weights];
+  const double others = w.parameters.total - w.parameters.experts;
+  EXPECT_DOUBLE_EQ(weights, 2 * (w.parameters.experts / 8 + others / 16));
+}
+
 TEST(Options, AGarbledTemplateIsNoReasonToFail) {
   api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
   for (const char* text : {"5", "[]", R"({"spec":3})", R"({"spec":{"containers":{"name":"trainer","env":7}}})",

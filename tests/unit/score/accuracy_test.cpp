@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "estimator/tables.h"
+#include "score/report.h"
 #include "score/scores.h"
 
 namespace loadline::score {
@@ -33,9 +34,9 @@ std::vector<Outcome> of_class(const std::string& category) {
   return out;
 }
 
-class Accuracy : public testing::TestWithParam<estimator::AccuracyRow> {};
+class AccuracyTable : public testing::TestWithParam<estimator::AccuracyRow> {};
 
-TEST_P(Accuracy, ThatTheTableClaimsIsThatOfTheMeasuredRuns) {
+TEST_P(AccuracyTable, IsThatOfTheMeasuredRuns) {
   const Summary measured = macro(GetParam().name, of_class(GetParam().name));
   EXPECT_EQ(GetParam().within, std::ceil(measured.p90)) << "update estimator/data/accuracy.yaml: within";
   EXPECT_EQ(GetParam().runs, static_cast<std::int64_t>(measured.runs)) << "update estimator/data/accuracy.yaml: runs";
@@ -47,7 +48,7 @@ std::string test_name(const testing::TestParamInfo<estimator::AccuracyRow>& row)
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Classes, Accuracy, testing::ValuesIn(estimator::Tables::builtin().accuracy), test_name);
+INSTANTIATE_TEST_SUITE_P(Classes, AccuracyTable, testing::ValuesIn(estimator::Tables::builtin().accuracy), test_name);
 
 struct Bar {
   std::string job_class;
@@ -68,6 +69,13 @@ INSTANTIATE_TEST_SUITE_P(Classes, AccuracyBar,
                          testing::Values(Bar{"full-1gpu", 5, 15}, Bar{"lora-1gpu", 5, 15}, Bar{"qlora-1gpu", 5, 15},
                                          Bar{"full-sharded", 8, 20}, Bar{"lora-sharded", 8, 20},
                                          Bar{"tp-pp-cp", 10, 20}, Bar{"qlora-sharded", 10, 20}, Bar{"moe", 25, 30}));
+
+TEST(Accuracy, IsShownInTheDocsAsTheScorerPrintsIt) {
+  std::ifstream file(std::string(LOADLINE_SOURCE_DIR) + "/docs/sizing.md", std::ios::binary);
+  const std::string docs{std::istreambuf_iterator<char>(file), {}};
+  const std::string report = report_text(outcomes(), 0);
+  EXPECT_THAT(docs, testing::HasSubstr(report.substr(0, report.find("\n\n"))));
+}
 
 }  // namespace
 }  // namespace loadline::score
