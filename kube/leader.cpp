@@ -1,18 +1,28 @@
 #include "kube/leader.h"
 
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "kube/fault.h"
 #include "kube/lease.h"
+#include "kube/retry.h"
 
 namespace loadline::kube {
 
 using std::chrono::milliseconds;
+
+std::string process_identity() {
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host.front() = '\0';
+  return std::string(host.data()) + "_" + std::to_string(getpid()) + "_" +
+         std::to_string(static_cast<unsigned>(random_unit() * 1e9));
+}
 
 struct LeaderElector::Impl {
   Impl(Client& the_client, LeaderOptions the_options) : client(the_client), options(std::move(the_options)) {}

@@ -20,6 +20,9 @@
 
 namespace loadline::kube {
 
+/// A name for this process that no other has, not even its next start on the same machine: "HOST_PID_RANDOM".
+[[nodiscard]] std::string process_identity();
+
 /// lease > renew_deadline > 1.2 * retry must hold.
 struct LeaderOptions {
   ObjectKey lease = {};       ///< namespace and name of the Lease

@@ -1,12 +1,9 @@
 // loadline-operator: carries TrainingJobs from admission to their end.
 
-#include <pthread.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <atomic>
-#include <csignal>
 #include <memory>
 #include <string>
 
@@ -22,6 +19,7 @@
 #include "operator/metrics.h"
 #include "serve/health.h"
 #include "serve/server.h"
+#include "serve/signals.h"
 
 namespace {
 
@@ -59,30 +57,7 @@ int parse(int argc, char** argv, Flags& flags) {
   return 0;
 }
 
-std::string identity() {
-  char host[256] = "unknown";
-  (void)gethostname(host, sizeof host - 1);
-  return std::string(host) + "_" + std::to_string(getpid()) + "_" +
-         std::to_string(static_cast<unsigned>(kube::random_unit() * 1e9));
-}
-
-/// Signals are taken by sigtimedwait on the main thread only.
-sigset_t block_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
-  return set;
-}
-
-bool signalled(const sigset_t& set, std::chrono::milliseconds wait) {
-  const timespec time{wait.count() / 1000, (wait.count() % 1000) * 1'000'000};
-  return sigtimedwait(&set, nullptr, &time) > 0;
-}
-
-int run(const Flags& flags, const sigset_t& signals) {
+int run(const Flags& flags, const serve::EndSignals& signals) {
   auto config = kube::load_config({.kubeconfig = flags.kubeconfig});
   if (!config) {
     spdlog::error("{}", config.error().message);
@@ -95,7 +70,7 @@ int run(const Flags& flags, const sigset_t& signals) {
     spdlog::error("{}", (transport ? lease_transport : transport).error().message);
     return 2;
   }
-  const std::string me = identity();
+  const std::string me = kube::process_identity();
   kube::Client client(*transport, {.field_manager = api::kFieldManager, .user_agent = "loadline-operator"});
   kube::Client lease_client(*lease_transport,
                             {.field_manager = api::kFieldManager, .user_agent = "loadline-operator/lease"});
@@ -139,7 +114,7 @@ int run(const Flags& flags, const sigset_t& signals) {
 
   bool working = false, stop = false;
   while (!stop && !lost) {
-    stop = signalled(signals, std::chrono::milliseconds(100));
+    stop = signals.wait_for(std::chrono::milliseconds(100));
     if (!working && !stop && caches.synced() && leading()) {
       spdlog::info("caches are complete; working with {} workers", flags.workers);
       controller.start();
@@ -163,7 +138,7 @@ int run(const Flags& flags, const sigset_t& signals) {
 int main(int argc, char** argv) {
   Flags flags;
   if (const int rc = parse(argc, argv, flags); rc != 0) return rc < 0 ? 0 : rc;
-  const sigset_t signals = block_signals();  // before any thread, so that all inherit it
+  const serve::EndSignals signals;  // before any thread, so that all inherit it
   kube::start_transport_io();
   spdlog::set_level(spdlog::level::from_str(flags.log_level));
   const int rc = run(flags, signals);

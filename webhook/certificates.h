@@ -23,6 +23,8 @@ namespace loadline::webhook {
 inline constexpr std::chrono::hours kAuthorityLife{24 * 365};
 inline constexpr std::chrono::hours kLeafLife{24 * 90};
 inline constexpr std::chrono::hours kRenewBefore{24 * 30};
+/// Renewal is tried each minute: what has less than this left has missed it for ten days, and somebody must look.
+inline constexpr std::chrono::hours kOverdueBefore{24 * 20};
 
 struct Certificates {
   serve::PemPair authority;

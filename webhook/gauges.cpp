@@ -16,7 +16,11 @@ Gauges::Gauges(prometheus::Registry& registry)
       certificate_ends_(BuildGauge()
                             .Name("loadline_webhook_certificate_end_seconds")
                             .Help("Unix time at which a certificate ends; 0 before there is one.")
-                            .Register(registry)) {}
+                            .Register(registry)),
+      certificate_overdue_(BuildGauge()
+                               .Name("loadline_webhook_certificate_overdue")
+                               .Help("1 while a certificate nears its end that should have been renewed long ago.")
+                               .Register(registry)) {}
 
 void Gauges::refresh(const ClusterView& view, const CertificateKeeper& keeper) {
   for (const ClusterView::CacheState& cache : view.caches()) {
@@ -25,6 +29,7 @@ void Gauges::refresh(const ClusterView& view, const CertificateKeeper& keeper) {
   }
   certificate_ends_.Add({{"certificate", "server"}}).Set(static_cast<double>(keeper.leaf_ends()));
   certificate_ends_.Add({{"certificate", "authority"}}).Set(static_cast<double>(keeper.authority_ends()));
+  certificate_overdue_.Add({}).Set(keeper.overdue() ? 1 : 0);
 }
 
 }  // namespace loadline::webhook

@@ -24,6 +24,7 @@ class Gauges {
   prometheus::Family<prometheus::Gauge>& synced_;
   prometheus::Family<prometheus::Gauge>& objects_;
   prometheus::Family<prometheus::Gauge>& certificate_ends_;
+  prometheus::Family<prometheus::Gauge>& certificate_overdue_;
 };
 
 }  // namespace loadline::webhook

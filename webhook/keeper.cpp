@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -21,6 +22,22 @@ std::int64_t unix_seconds(TimePoint time) {
 }  // namespace
 
 Status CertificateKeeper::round() {
+  Status done = renew_and_serve();
+  if (!done && overdue()) {
+    const std::chrono::seconds end(std::min<std::int64_t>(leaf_ends_, authority_ends_));
+    options_.warn("the webhook's certificate ends at " + rfc3339(TimePoint(end)) +
+                  " and could not be renewed: " + done.error().message +
+                  "; from then on the API server cannot ask the webhook, and refuses to create or change TrainingJobs");
+  }
+  return done;
+}
+
+bool CertificateKeeper::overdue() const {
+  if (!serving()) return false;
+  return std::min<std::int64_t>(leaf_ends_, authority_ends_) < unix_seconds(options_.now() + kOverdueBefore);
+}
+
+Status CertificateKeeper::renew_and_serve() {
   const Result<Certificates> certificates = stored_or_made();
   if (!certificates) return certificates.error();
   if (Status published = publish(certificates->bundle); !published) return published;

@@ -2,7 +2,7 @@
 // served, and only then serves it. One round does all of that, and every replica does the same rounds: whoever writes
 // first wins, and the others take over what is stored.
 //
-// Thread-safety: round() from one thread; the getters from any.
+// Thread-safety: round() from one thread; the getters from any, so `now` must be callable from any too.
 // Ownership: client and certificate must outlive it.
 // Errors: a round that fails leaves what is served as it is.
 #pragma once
@@ -22,6 +22,8 @@ struct KeeperOptions {
   std::string registration;  ///< name of both webhook configurations
   serve::HostNames names;
   std::function<TimePoint()> now;
+  /// Told at each round that fails while what is served nears its end, in words for the cluster's administrator.
+  std::function<void(const std::string&)> warn = [](const std::string&) {};
 };
 
 class CertificateKeeper {
@@ -32,12 +34,15 @@ class CertificateKeeper {
   /// One round; call it at boot until it succeeds, and then each minute.
   [[nodiscard]] Status round();
 
+  /// Whether what is served nears its end and should have been renewed long ago. False while nothing is served.
+  [[nodiscard]] bool overdue() const;
   [[nodiscard]] bool serving() const { return leaf_ends_ != 0; }
   /// Unix seconds; 0 before the first good round.
   [[nodiscard]] std::int64_t leaf_ends() const { return leaf_ends_; }
   [[nodiscard]] std::int64_t authority_ends() const { return authority_ends_; }
 
  private:
+  [[nodiscard]] Status renew_and_serve();
   [[nodiscard]] Result<Certificates> stored_or_made();
   [[nodiscard]] Status store(const Certificates& certificates, const kube::Object& before);
   [[nodiscard]] Status publish(const std::string& bundle);

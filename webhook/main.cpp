@@ -1,15 +1,12 @@
 // loadline-webhook: the admission server. Wires configuration, caches, certificates and two servers together, and ends
 // them in order: readiness off, a grace in which endpoints forget us, the requests on their way, then the rest.
 #include <prometheus/registry.h>
-#include <pthread.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <condition_variable>
-#include <csignal>
-#include <ctime>
 #include <iostream>
 #include <memory>
 #include <mutex>
@@ -21,8 +18,11 @@
 #include "kube/client.h"
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
+#include "kube/events.h"
+#include "kube/leader.h"
 #include "serve/health.h"
 #include "serve/server.h"
+#include "serve/signals.h"
 #include "webhook/cluster_view.h"
 #include "webhook/gauges.h"
 #include "webhook/keeper.h"
@@ -83,30 +83,28 @@ class CertificateLoop {
   std::jthread thread_;
 };
 
-/// SIGTERM and SIGINT for sigtimedwait() below and for no thread.
-sigset_t block_signals() {
-  sigset_t ends;
-  sigemptyset(&ends);
-  sigaddset(&ends, SIGTERM);
-  sigaddset(&ends, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
-  return ends;
-}
-
 int fail(const Error& error) {
   spdlog::error("{}", error.message);
   return 1;
 }
 
-int serve_until_signal(const Flags& flags, kube::Client& client, const sigset_t& ends) {
+int serve_until_signal(const Flags& flags, kube::Client& client, const serve::EndSignals& signals) {
   const auto registry = std::make_shared<prometheus::Registry>();
   const auto certificate = std::make_shared<serve::ServedCertificate>();
   webhook::ClusterView view(client);
+  kube::EventRecorder events(client, {.controller = "loadline.dev/webhook", .instance = kube::process_identity()});
   webhook::CertificateKeeper keeper(
       client, *certificate,
-      {flags.ns, flags.secret, flags.registration, webhook::server_names(flags.service, flags.ns, flags.webhook_url),
-       [] { return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now()); }});
+      {.ns = flags.ns,
+       .secret = flags.secret,
+       .registration = flags.registration,
+       .names = webhook::server_names(flags.service, flags.ns, flags.webhook_url),
+       .now = [] { return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now()); },
+       .warn =
+           [&events, &flags](const std::string& words) {
+             events.record({"v1", "Secret", flags.ns, flags.secret, "", ""},
+                           {kube::Event::Type::Warning, "CertificateNotRenewed", "Renew", words});
+           }});
   std::atomic<bool> ending{false};
 
   serve::Server health({.name = "health", .listen = flags.health_listen, .metrics = registry},
@@ -128,17 +126,18 @@ int serve_until_signal(const Flags& flags, kube::Client& client, const sigset_t&
   if (Status started = health.start(); !started) return fail(started.error());
   if (Status started = server.start(); !started) return fail(started.error());
   view.start();
+  events.start();
   webhook::Gauges gauges(*registry);
   {
     const CertificateLoop certificates(keeper);
     spdlog::info("listening on {} (health on {})", flags.listen, flags.health_listen);
-    const timespec tick{1, 0};
-    while (sigtimedwait(&ends, nullptr, &tick) < 0) gauges.refresh(view, keeper);
+    while (!signals.wait_for(1s)) gauges.refresh(view, keeper);
     spdlog::info("ending: readiness off, {} s for the endpoints to forget us", flags.grace_seconds);
     ending = true;
     server.begin_drain();
     std::this_thread::sleep_for(std::chrono::seconds(flags.grace_seconds));
     if (!server.stop(10s)) spdlog::warn("some requests did not end in time and were cut off");
+    events.stop();
     client.shut_down();
   }
   view.stop();
@@ -155,7 +154,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   spdlog::set_level(spdlog::level::from_str(flags.log_level));
   spdlog::flush_on(spdlog::level::info);
-  const sigset_t ends = block_signals();
+  const serve::EndSignals signals;  // before any thread, so that all inherit it
   kube::start_transport_io();
 
   kube::ConfigOptions options;
@@ -167,7 +166,7 @@ int main(int argc, char** argv) {
   int code = 1;
   {
     kube::Client client(*transport, {.field_manager = "loadline-webhook", .user_agent = "loadline-webhook"});
-    code = serve_until_signal(flags, client, ends);
+    code = serve_until_signal(flags, client, signals);
   }
   spdlog::shutdown();
   // The HTTP client's threads cannot be joined; what matters has ended.

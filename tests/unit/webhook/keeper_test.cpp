@@ -98,7 +98,8 @@ class KeeperTest : public ::testing::Test {
     explicit Replica(KeeperTest& test)
         : client(test.server.transport),
           keeper(client, served,
-                 {"sys", "tls", "loadline", server_names("svc", "sys", ""), [&test] { return test.now; }}) {}
+                 {"sys", "tls", "loadline", server_names("svc", "sys", ""), [&test] { return test.now; },
+                  [&test](const std::string& words) { test.warnings.push_back(words); }}) {}
     kube::Client client;
     serve::ServedCertificate served;
     CertificateKeeper keeper;
@@ -107,6 +108,7 @@ class KeeperTest : public ::testing::Test {
   Certificates stored() { return from_secret(server.objects.at(PretendedServer::kSecret)).value(); }
 
   PretendedServer server;
+  std::vector<std::string> warnings;
   TimePoint now = std::chrono::sys_days(std::chrono::year(2026) / 11 / 30);
 };
 
@@ -171,6 +173,29 @@ TEST_F(KeeperTest, ANewAuthorityIsTrustedBeforeItsLeafIsServed) {
   const std::string trusted = server.trusted("validatingwebhookconfigurations");
   EXPECT_EQ(serve::split_bundle(trusted).size(), 2U);
   EXPECT_TRUE(trusted.ends_with(old_bundle)) << "the other replica may still serve a leaf of the old one";
+}
+
+TEST_F(KeeperTest, ARenewalThatFailsForDaysIsToldInWordsAndStopsWhenItSucceeds) {
+  Replica replica(*this);
+  ASSERT_TRUE(replica.keeper.round().ok());
+  server.registrations_fail = true;
+  now += 24h * 65;
+  EXPECT_FALSE(replica.keeper.round().ok());
+  EXPECT_FALSE(replica.keeper.overdue());
+  EXPECT_TRUE(warnings.empty()) << "25 days are left, and the next minute may do better";
+  now += 24h * 6;
+  EXPECT_FALSE(replica.keeper.round().ok());
+  EXPECT_TRUE(replica.keeper.overdue());
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_TRUE(
+      warnings[0].starts_with("the webhook's certificate ends at 2027-02-28T00:00:00Z and could not be renewed"))
+      << warnings[0];
+  EXPECT_FALSE(replica.keeper.round().ok());
+  EXPECT_EQ(warnings.at(1), warnings[0]) << "the same words, so that events of it become one";
+  server.registrations_fail = false;
+  ASSERT_TRUE(replica.keeper.round().ok());
+  EXPECT_FALSE(replica.keeper.overdue());
+  EXPECT_EQ(warnings.size(), 2U);
 }
 
 TEST_F(KeeperTest, WithoutRegistrationsItServesAndPublishesOnceTheyCome) {
