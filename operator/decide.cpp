@@ -52,7 +52,10 @@ void note_resumed(Draft& draft) {
 void next_attempt(Draft& draft) {
   const bool gang_gone = clear_gang(draft);
   if (is_finished(draft.status) || conclude(draft)) return;
-  if (suspended(draft)) return show_suspended(draft, gang_gone);
+  if (suspended(draft)) {
+    if (gang_gone) size(draft);
+    return show_suspended(draft, gang_gone);
+  }
   note_resumed(draft);
   if (past_deadline(draft)) {
     return fail(draft, "DeadlineExceeded", "spec.activeDeadlineSeconds has passed while no attempt was running");

@@ -1,7 +1,6 @@
 // Where the next attempt runs: planned anew each time, from what is free now and what the job has gone through.
 
 #include <algorithm>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "api/names.h"
@@ -83,14 +82,24 @@ struct Planned {
   bool exhausted = false;  ///< only layouts that ran out already are left
 };
 
-Planned plan_next(const Draft& draft, const estimator::Workload& workload, const std::function<void(Request&)>& fill) {
+/// The job with what is known of its past. References must outlive the request.
+Request request_for(const Draft& draft, const api::TrainingJob& job, const estimator::Workload& workload) {
+  Request request{job, workload, {}, {}, {}, {}, {}, 0};
+  add_history(draft, request);
+  add_escalation(draft, placement::effective_policy(draft.seen.job, draft.seen.cluster->policies), request);
+  request.pinned_zone = pinned_zone(draft.seen.volume);
+  request.avoided_nodes = avoided_nodes(draft.seen, draft.status.attempt.value_or(0));
+  request.tokens_done = tokens_done(draft);
+  return request;
+}
+
+Planned plan_next(const Draft& draft, const estimator::Workload& workload) {
   constexpr int kTries = 8;
   const ClusterFacts& cluster = *draft.seen.cluster;
   Planned out{draft.seen.job, {}, false};
   out.job.status = draft.status;
   for (int i = 0; i < kTries; ++i) {
-    Request request{out.job, workload, {}, {}, {}, {}, {}, 0};
-    fill(request);
+    const Request request = request_for(draft, out.job, workload);
     out.plan = placement::plan(request, cluster.inventory, cluster.policies, cluster.ledger, draft.seen.now);
     const Candidate* best = out.plan.best();
     if (best == nullptr || !ran_out(draft, *best)) return out;
@@ -103,11 +112,22 @@ Planned plan_next(const Draft& draft, const estimator::Workload& workload, const
   return out;
 }
 
-void record_plan(Draft& draft, const Request& request, const Plan& plan) {
+void record_size(Draft& draft, const Request& request, const Plan& plan) {
   const bool first = !draft.status.sizing;
   const auto measured = draft.status.sizing ? draft.status.sizing->measuredPeakMiB : std::nullopt;
   draft.status.sizing = placement::sizing_status(request, plan);
   draft.status.sizing->measuredPeakMiB = measured;
+  const std::string summary = draft.status.sizing->summary.value_or("");
+  if (plan.best() != nullptr && !summary.empty()) {
+    draft.set_true(api::condition::kSized, "Estimated", summary);
+    if (first) draft.tell(EventType::Normal, "Sized", "Size", summary);
+  } else {
+    draft.set_false(api::condition::kSized, placement::outcome_reason(plan), placement::outcome_message(request, plan));
+  }
+}
+
+void record_plan(Draft& draft, const Request& request, const Plan& plan) {
+  record_size(draft, request, plan);
   draft.status.placement = placement::placement_status(request, plan);
   if (plan.checkpoint.claim.empty()) {
     draft.status.checkpoint.reset();
@@ -116,13 +136,6 @@ void record_plan(Draft& draft, const Request& request, const Plan& plan) {
     draft.status.checkpoint = placement::checkpoint_status(request, plan);
     draft.status.checkpoint->lastStep = before.lastStep;
     draft.status.checkpoint->zone = before.zone;
-  }
-  const std::string summary = draft.status.sizing->summary.value_or("");
-  if (plan.best() != nullptr && !summary.empty()) {
-    draft.set_true(api::condition::kSized, "Estimated", summary);
-    if (first) draft.tell(EventType::Normal, "Sized", "Size", summary);
-  } else {
-    draft.set_false(api::condition::kSized, placement::outcome_reason(plan), placement::outcome_message(request, plan));
   }
 }
 
@@ -202,21 +215,19 @@ bool fail_out_of_memory(Draft& draft, const Request& request, const Planned& pla
 
 }  // namespace
 
+void size(Draft& draft) {
+  const auto workload = estimator::workload_from(draft.spec);
+  if (!workload) return;  // admit() has said so
+  const Planned planned = plan_next(draft, *workload);
+  record_size(draft, request_for(draft, planned.job, *workload), planned.plan);
+}
+
 void place(Draft& draft) {
   const auto workload = estimator::workload_from(draft.spec);
   if (!workload) return;  // admit() has said so
-  const auto policy = placement::effective_policy(draft.seen.job, draft.seen.cluster->policies);
-  const auto fill = [&](Request& request) {
-    add_history(draft, request);
-    add_escalation(draft, policy, request);
-    request.pinned_zone = pinned_zone(draft.seen.volume);
-    request.avoided_nodes = avoided_nodes(draft.seen, draft.status.attempt.value_or(0));
-    request.tokens_done = tokens_done(draft);
-  };
-  const Planned planned = plan_next(draft, *workload, fill);
+  const Planned planned = plan_next(draft, *workload);
   const Plan& plan = planned.plan;
-  Request request{planned.job, *workload, {}, {}, {}, {}, {}, 0};
-  fill(request);
+  const Request request = request_for(draft, planned.job, *workload);
 
   if (fail_out_of_memory(draft, request, planned)) return;
   record_plan(draft, request, plan);

@@ -17,9 +17,6 @@ namespace loadline::controller {
 
 // admit.cpp
 
-/// What is wrong with a stored spec, webhook or not: unreadable fields, an unknown model, a template without a
-/// trainer, references that leave the namespace.
-[[nodiscard]] std::vector<FieldError> spec_errors(const Observed& seen);
 /// Sets Admitted; false when the spec is invalid, and then nothing else may be done for the job.
 bool admit(Draft& draft);
 
@@ -75,6 +72,8 @@ bool conclude(Draft& draft);
 
 // place.cpp
 
+/// Says what the job needs and whether that fits anywhere, and promises nothing: for a job that is suspended.
+void size(Draft& draft);
 /// Plans the next attempt from what is free now, and starts it, waits, or refuses.
 void place(Draft& draft);
 

@@ -1,5 +1,6 @@
 // A job that is told to stop: suspended, out of time, deleted; and what becomes of its checkpoint claim.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/unit/operator/jobs.h"
@@ -8,6 +9,8 @@ namespace loadline::controller {
 namespace {
 
 using std::chrono::seconds;
+using testing::Contains;
+using testing::HasSubstr;
 
 TEST(Suspend, EndsTheGangKeepsTheClaimAndGoesOnLater) {
   World world = two_pools_and_a_job();
@@ -30,13 +33,48 @@ TEST(Suspend, EndsTheGangKeepsTheClaimAndGoesOnLater) {
   EXPECT_EQ(world.status()["endings"]["userFailures"], 0);
 }
 
-TEST(Suspend, FromTheStartHoldsNothing) {
+TEST(Suspend, FromTheStartHoldsNothingAndIsSized) {
   json job = llama();
   job["spec"]["suspend"] = true;
   World world = two_pools_and_a_job(job);
   world.settle();
   EXPECT_EQ(world.phase(), "Suspended");
   EXPECT_TRUE(world.created.empty());
+  EXPECT_EQ(world.condition("Admitted")["status"], "True");
+  EXPECT_EQ(world.condition("Sized")["status"], "True");
+  EXPECT_THAT(world.status()["sizing"]["summary"].get<std::string>(), HasSubstr("GiB per GPU on 8 GPUs"));
+  EXPECT_FALSE(world.status()["sizing"]["explanation"].empty());
+  EXPECT_FALSE(world.status().contains("placement")) << "nothing is promised";
+  EXPECT_THAT(world.told, Contains("Sized"));
+}
+
+TEST(Suspend, IsTheTimeToChangeTheSpecAndSeeWhatItNeedsThen) {
+  json job = llama();
+  job["spec"]["suspend"] = true;
+  World world = two_pools_and_a_job(job);
+  world.settle();
+  const json before = world.status()["sizing"]["requiredMiBPerGPU"];
+  world.edit_spec(resources::kTrainingJobs, world.job_key, {{"training", {{"sequenceLength", 8192}}}});
+  world.settle();
+  EXPECT_GT(world.status()["sizing"]["requiredMiBPerGPU"].get<int>(), before.get<int>());
+  world.edit_spec(resources::kTrainingJobs, world.job_key, {{"model", {{"preset", "llama-3.1-405b"}}}});
+  world.settle();
+  EXPECT_EQ(world.phase(), "Suspended");
+  EXPECT_EQ(world.condition("Sized")["reason"], "InsufficientMemory");
+  EXPECT_EQ(world.condition("Suspended")["status"], "True");
+}
+
+TEST(Suspend, IsSizedOnceThereIsAPool) {
+  json job = llama();
+  job["spec"]["suspend"] = true;
+  World world;
+  world.put(resources::kTrainingJobs, job);
+  world.settle();
+  EXPECT_EQ(world.condition("Sized")["reason"], "NoPools");
+  world.put(resources::kGPUPools, a100_pool("spot", true, "1.50"));
+  world.add_node("spot-0", a100_labels("spot", true));
+  world.settle();
+  EXPECT_EQ(world.condition("Sized")["status"], "True");
 }
 
 TEST(Deadline, EndsTheJob) {
