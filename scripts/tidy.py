@@ -88,7 +88,7 @@ def main() -> int:
     print(f"clang-tidy: {known} files known to be clean, {len(todo)} to check", flush=True)
     begun = time.monotonic()
     failed = 0
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         futures = {pool.submit(check, build, source): (source, stamp) for source, stamp in todo}
         for number, future in enumerate(concurrent.futures.as_completed(futures), 1):
             source, stamp = futures[future]

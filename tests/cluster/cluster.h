@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/cluster/command.h"
+#include "tests/process/command.h"
 
 namespace loadline::testing {
 

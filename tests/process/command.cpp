@@ -1,4 +1,4 @@
-#include "tests/cluster/command.h"
+#include "tests/process/command.h"
 
 #include <fcntl.h>
 #include <poll.h>
