@@ -253,6 +253,8 @@ struct CheckpointSpec {
   std::optional<std::string> path;       ///< default /checkpoints
   std::optional<std::string> interval;   ///< "auto" (default) or a duration such as 10m
   std::optional<std::int64_t> keepLast;  ///< complete checkpoints kept; default 2
+  /// File in a checkpoint's directory that is written last; default .complete
+  std::optional<std::string> completeMarker;
   std::optional<CheckpointVolumeSpec> volume;
 
   template <class Self, class Visit>
@@ -260,6 +262,7 @@ struct CheckpointSpec {
     visit("path", self.path);
     visit("interval", self.interval);
     visit("keepLast", self.keepLast);
+    visit("completeMarker", self.completeMarker);
     visit("volume", self.volume);
   }
   bool operator==(const CheckpointSpec&) const = default;

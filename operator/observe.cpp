@@ -36,33 +36,21 @@ std::vector<kube::Object> pods_of(const Reader& reader, const std::string& ns, c
   return out;
 }
 
-struct TypedJob {
-  api::TrainingJob job;
-  std::vector<FieldError> unreadable;  ///< why the spec is none; it is empty in `job` then
-};
-
 /// Spec and status each for itself: a spec that cannot be read needs a status to say so in, and a status that a foreign
 /// hand wrote is started anew.
-TypedJob typed(const kube::Object& stored) {
-  TypedJob out;
+api::TrainingJob typed(const kube::Object& stored) {
+  api::TrainingJob job;
   nlohmann::json document = stored.json();
   document.erase("status");
-  if (auto parsed = api::parse_training_job(document, api::UnknownFields::Ignore)) {
-    out.job = *std::move(parsed);
-  } else {
-    out.unreadable = parsed.error().fields;
-    if (out.unreadable.empty()) {
-      out.unreadable.push_back({FieldError::Type::Invalid, "spec", "", parsed.error().message});
-    }
-  }
+  if (auto parsed = api::parse_training_job(document, api::UnknownFields::Ignore)) job = *std::move(parsed);
   api::Reader reader(api::UnknownFields::Ignore);
   api::TrainingJobStatus status;
   reader.read(kube::object_at(stored.json(), {"status"}), status);
-  if (std::move(reader).take_errors().empty()) out.job.status = std::move(status);
-  out.job.metadata.name = stored.name();
-  out.job.metadata.namespaceName = stored.ns();
-  out.job.metadata.uid = stored.uid();
-  return out;
+  if (std::move(reader).take_errors().empty()) job.status = std::move(status);
+  job.metadata.name = stored.name();
+  job.metadata.namespaceName = stored.ns();
+  job.metadata.uid = stored.uid();
+  return job;
 }
 
 void read_claim(const Reader& reader, Observed& seen) {
@@ -116,7 +104,7 @@ std::shared_ptr<const ClusterFacts> cluster_facts(const Reader& reader, TimePoin
   // pods count like any other's.
   std::vector<api::TrainingJob> jobs;
   for (const kube::Object& object : reader.list(resources::kTrainingJobs, "")) {
-    if (is_ours(reader, object)) jobs.push_back(typed(object).job);
+    if (is_ours(reader, object)) jobs.push_back(typed(object));
   }
   facts->inventory = placement::inventory_of(pools, nodes, pods, now);
   facts->ledger = placement::ledger_of(jobs);
@@ -132,9 +120,7 @@ std::optional<Observed> observe(const Reader& reader, std::shared_ptr<const Clus
   if (!seen.stored) return std::nullopt;
   seen.ours = is_ours(reader, seen.stored);
   if (!seen.ours) return seen;
-  TypedJob read = typed(seen.stored);
-  seen.job = std::move(read.job);
-  seen.unreadable = std::move(read.unreadable);
+  seen.job = typed(seen.stored);
   const std::string& uid = seen.stored.uid();
   seen.jobs = owned(reader, core::kJobs, key.ns, uid);
   seen.configs = owned(reader, core::kConfigMaps, key.ns, uid);

@@ -53,8 +53,7 @@ struct Observed {
   TimePoint now;
   kube::Object stored;                          ///< the TrainingJob as the server has it
   bool ours = true;                             ///< is_ours(); nothing below is filled in otherwise
-  api::TrainingJob job;                         ///< the same, typed; the spec is empty when `unreadable` is not
-  std::vector<FieldError> unreadable;           ///< why the stored spec is no TrainingJobSpec
+  api::TrainingJob job;                         ///< the same, typed; the spec is empty when it cannot be read
   std::vector<kube::Object> jobs;               ///< batch Jobs this very incarnation owns
   std::vector<kube::Object> pods;               ///< of all its attempts
   std::vector<kube::Object> configs;            ///< plan ConfigMaps it owns

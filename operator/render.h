@@ -24,8 +24,6 @@ struct Rendering {
   std::set<std::string> avoided_nodes = {};  ///< the gang is kept off these
 };
 
-/// Index of the container named trainer in a pod template, or of the only one; nothing otherwise.
-[[nodiscard]] std::optional<std::size_t> trainer_index(const nlohmann::json& pod_template);
 /// resources.limits.memory of the trainer, as typed.
 [[nodiscard]] std::optional<std::string> trainer_memory_limit(const nlohmann::json& pod_template);
 
@@ -38,8 +36,10 @@ struct Rendering {
 /// The gang: an Indexed Job of one pod per node that fails as a whole.
 [[nodiscard]] nlohmann::json render_job(const Rendering& r);
 
-/// The environment of DESIGN's runtime contract, in a fixed order, without regard to what the user set.
+/// The environment that docs/architecture.md promises, in a fixed order, without regard to what the user set.
 [[nodiscard]] nlohmann::json environment(const Rendering& r);
+/// Whether there may be a checkpoint to resume from: not on a first attempt with a fresh volume.
+[[nodiscard]] bool may_resume(const Rendering& r);
 /// Names in environment() that the trainer container sets itself; those stay the user's.
 [[nodiscard]] std::vector<std::string> user_environment(const Rendering& r);
 
@@ -48,12 +48,16 @@ struct Rendering {
 [[nodiscard]] nlohmann::json deepspeed_file(const Rendering& r);
 [[nodiscard]] std::string accelerate_file(const Rendering& r);
 
+/// Where the checkpoint volume is mounted in the trainer.
+[[nodiscard]] std::string checkpoint_directory(const api::TrainingJob& job);
+/// The file by which a checkpoint's directory is known to be complete.
+[[nodiscard]] std::string checkpoint_marker(const api::TrainingJob& job);
+
 /// Labels of all children of a job; with the attempt's and the pool's for those of an attempt.
 [[nodiscard]] nlohmann::json job_labels(const api::TrainingJob& job);
 [[nodiscard]] nlohmann::json attempt_labels(const Rendering& r);
 [[nodiscard]] nlohmann::json owner_reference(const api::TrainingJob& job);
 
-inline constexpr const char* kDefaultCheckpointPath = "/checkpoints";
 inline constexpr const char* kPlanDirectory = "/etc/loadline";
 inline constexpr int kMasterPort = 29500;  ///< PyTorch's default
 

@@ -7,6 +7,7 @@
 #include "kube/json_read.h"
 #include "operator/names.h"
 #include "operator/render.h"
+#include "placement/job_check.h"
 
 namespace loadline::controller {
 namespace {
@@ -40,13 +41,11 @@ json environment(const Rendering& r) {
                    value("LOADLINE_ATTEMPT", number(r.attempt.number)),
                    value("LOADLINE_PLAN", std::string(kPlanDirectory) + "/plan.json")});
   if (r.status.checkpoint && r.status.checkpoint->claim) {
-    const auto& spec = r.job.spec.checkpoint;
-    const std::string path = spec && spec->path ? *spec->path : kDefaultCheckpointPath;
-    const bool own_volume = spec && spec->volume && spec->volume->claimName;
-    // On a first attempt with a fresh volume there is nothing to resume from.
-    const bool fresh = r.attempt.number == 1 && !own_volume;
-    env.push_back(value("LOADLINE_CHECKPOINT_DIR", path));
-    env.push_back(value("LOADLINE_RESUME_FROM", fresh ? "" : path));
+    const std::string directory = checkpoint_directory(r.job);
+    env.push_back(value("LOADLINE_CHECKPOINT_DIR", directory));
+    env.push_back(value("LOADLINE_CHECKPOINT_MARKER", checkpoint_marker(r.job)));
+    // The newest checkpoint is known only where the volume is mounted; data/resume.sh names it there.
+    env.push_back(value("LOADLINE_RESUME_FROM", may_resume(r) ? directory : ""));
     if (const auto& seconds = r.status.checkpoint->intervalSeconds) {
       env.push_back(value("LOADLINE_CHECKPOINT_INTERVAL_SECONDS", number(*seconds)));
     }
@@ -54,9 +53,16 @@ json environment(const Rendering& r) {
   return env;
 }
 
+bool may_resume(const Rendering& r) {
+  if (!r.status.checkpoint || !r.status.checkpoint->claim) return false;
+  const auto& spec = r.job.spec.checkpoint;
+  const bool own_volume = spec && spec->volume && spec->volume->claimName;
+  return r.attempt.number > 1 || own_volume;
+}
+
 std::vector<std::string> user_environment(const Rendering& r) {
   std::vector<std::string> names;
-  const auto index = trainer_index(r.job.spec.podTemplate);
+  const auto index = placement::trainer_index(r.job.spec.podTemplate);
   if (!index) return names;
   const json& trainer = kube::array_at(r.job.spec.podTemplate, {"spec", "containers"})[*index];
   for (const json& ours : environment(r)) {

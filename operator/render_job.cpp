@@ -8,8 +8,10 @@
 #include "api/names.h"
 #include "estimator/checkpoint_interval.h"
 #include "kube/json_read.h"
+#include "operator/embedded.h"
 #include "operator/names.h"
 #include "operator/render.h"
+#include "placement/job_check.h"
 
 namespace loadline::controller {
 namespace {
@@ -44,10 +46,6 @@ bool has_entry(const json& list, const char* key, const std::string& name) {
 
 bool has_checkpoint(const Rendering& r) { return r.status.checkpoint && r.status.checkpoint->claim; }
 
-std::string checkpoint_path(const api::TrainingJob& job) {
-  return job.spec.checkpoint && job.spec.checkpoint->path ? *job.spec.checkpoint->path : kDefaultCheckpointPath;
-}
-
 void add_resources(json& trainer, const Rendering& r) {
   json& resources = child(trainer, "resources", json::value_t::object);
   for (const char* part : {"requests", "limits"}) {
@@ -68,6 +66,18 @@ void add_environment(json& trainer, const Rendering& r) {
   env = std::move(all);
 }
 
+/// Lets data/resume.sh find the newest complete checkpoint before the user's command. Without a command the image's own
+/// entrypoint runs, which is not ours to know; a LOADLINE_RESUME_FROM of the user's is the last word.
+void add_resume(json& trainer, const Rendering& r) {
+  const json& command = kube::array_at(trainer, {"command"});
+  if (command.empty() || !may_resume(r)) return;
+  if (has_entry(kube::array_at(trainer, {"env"}), "name", "LOADLINE_RESUME_FROM")) return;
+  // The kubelet expands $(NAME) in a command and leaves alone what names no variable, so the script's $( ) stays.
+  json words = json::array({"/bin/sh", "-c", std::string(data::resume_sh), "resume"});
+  words.insert(words.end(), command.begin(), command.end());
+  trainer["command"] = std::move(words);
+}
+
 void add_volumes(json& pod, json& trainer, const Rendering& r) {
   json& volumes = child(pod, "volumes", json::value_t::array);
   json& mounts = child(trainer, "volumeMounts", json::value_t::array);
@@ -82,7 +92,7 @@ void add_volumes(json& pod, json& trainer, const Rendering& r) {
   add(kPlanVolume, kPlanDirectory, {{"configMap", {{"name", plan_config_name(r.job.metadata.name, r.attempt.number)}}}},
       true);
   if (has_checkpoint(r)) {
-    add(kCheckpointVolume, checkpoint_path(r.job),
+    add(kCheckpointVolume, checkpoint_directory(r.job),
         {{"persistentVolumeClaim", {{"claimName", *r.status.checkpoint->claim}}}}, false);
   }
 }
@@ -163,9 +173,10 @@ json pod_spec(const json& pod_template, const Rendering& r) {
   add_node_selector(pod, r);
   add_tolerations(pod, r);
   add_avoidance(pod, r);
-  const auto index = trainer_index(pod_template);
+  const auto index = placement::trainer_index(pod_template);
   if (!index) return pod;
   json& trainer = pod["containers"][*index];
+  add_resume(trainer, r);
   add_environment(trainer, r);
   add_resources(trainer, r);
   add_volumes(pod, trainer, r);
@@ -176,17 +187,8 @@ json pod_spec(const json& pod_template, const Rendering& r) {
 
 }  // namespace
 
-std::optional<std::size_t> trainer_index(const json& pod_template) {
-  const json& containers = kube::array_at(pod_template, {"spec", "containers"});
-  for (std::size_t i = 0; i < containers.size(); ++i) {
-    if (!containers[i].is_object()) return std::nullopt;
-    if (kube::string_at(containers[i], {"name"}) == api::kTrainerContainer) return i;
-  }
-  return containers.size() == 1 ? std::optional<std::size_t>(0) : std::nullopt;
-}
-
 std::optional<std::string> trainer_memory_limit(const json& pod_template) {
-  const auto index = trainer_index(pod_template);
+  const auto index = placement::trainer_index(pod_template);
   if (!index) return std::nullopt;
   const json& trainer = kube::array_at(pod_template, {"spec", "containers"})[*index];
   const auto limit = kube::string_at(trainer, {"resources", "limits", "memory"});

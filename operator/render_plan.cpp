@@ -71,7 +71,8 @@ json plan_file(const Rendering& r) {
   put_if(plan, "globalBatchSize", r.job.spec.training.globalBatchSize);
   if (r.status.checkpoint && r.status.checkpoint->claim) {
     const auto& spec = r.job.spec.checkpoint;
-    json checkpoint = {{"directory", spec && spec->path ? *spec->path : kDefaultCheckpointPath},
+    json checkpoint = {{"directory", checkpoint_directory(r.job)},
+                       {"completeMarker", checkpoint_marker(r.job)},
                        {"keepLast", spec ? spec->keepLast.value_or(2) : 2}};
     put_if(checkpoint, "intervalSeconds", r.status.checkpoint->intervalSeconds);
     plan["checkpoint"] = std::move(checkpoint);

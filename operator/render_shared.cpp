@@ -12,6 +12,16 @@ namespace loadline::controller {
 
 using nlohmann::json;
 
+std::string checkpoint_directory(const api::TrainingJob& job) {
+  const auto& checkpoint = job.spec.checkpoint;
+  return checkpoint ? checkpoint->path.value_or("/checkpoints") : "/checkpoints";
+}
+
+std::string checkpoint_marker(const api::TrainingJob& job) {
+  const auto& checkpoint = job.spec.checkpoint;
+  return checkpoint ? checkpoint->completeMarker.value_or(".complete") : ".complete";
+}
+
 json job_labels(const api::TrainingJob& job) {
   return {{api::label::kManagedBy, "loadline"},
           {api::label::kJobName, stem(job.metadata.name)},

@@ -7,21 +7,12 @@
 #include "api/names.h"
 #include "base/saturating.h"
 #include "base/text.h"
+#include "placement/json_member.h"
 
 namespace loadline::placement {
 namespace {
 
 using nlohmann::json;
-
-// A member of any JSON value; null when there is none or `object` is not an object.
-const json& at(const json& object, const char* key) {
-  static const json kNull;
-  if (!object.is_object()) return kNull;
-  const auto found = object.find(key);
-  return found == object.end() ? kNull : *found;
-}
-
-std::string text(const json& value) { return value.is_string() ? value.get<std::string>() : std::string(); }
 
 bool truth(const json& value) { return value.is_boolean() && value.get<bool>(); }
 
@@ -56,9 +47,9 @@ void raise_to(Resources& most, const Resources& other) {
 
 // Requests of one container; what only has a limit requests that much.
 Resources container_requests(const json& container) {
-  const json& section = at(container, "resources");
-  Resources out = resources(at(section, "limits"));
-  for (const auto& [name, amount] : resources(at(section, "requests"))) out[name] = amount;
+  const json& section = member(container, "resources");
+  Resources out = resources(member(section, "limits"));
+  for (const auto& [name, amount] : resources(member(section, "requests"))) out[name] = amount;
   return out;
 }
 
@@ -81,19 +72,19 @@ const std::string& NodeFacts::label(const std::string& key) const {
 
 NodeFacts node_facts(const json& node) {
   NodeFacts facts;
-  const json& metadata = at(node, "metadata");
-  const json& spec = at(node, "spec");
-  const json& status = at(node, "status");
-  facts.name = text(at(metadata, "name"));
-  facts.labels = text_map(at(metadata, "labels"));
-  facts.deleting = at(metadata, "deletionTimestamp").is_string();
-  facts.cordoned = truth(at(spec, "unschedulable"));
-  facts.allocatable = resources(at(status, "allocatable"));
-  for (const json& taint : at(spec, "taints")) {
-    facts.taints.push_back({text(at(taint, "key")), text(at(taint, "value")), text(at(taint, "effect"))});
+  const json& metadata = member(node, "metadata");
+  const json& spec = member(node, "spec");
+  const json& status = member(node, "status");
+  facts.name = text(member(metadata, "name"));
+  facts.labels = text_map(member(metadata, "labels"));
+  facts.deleting = member(metadata, "deletionTimestamp").is_string();
+  facts.cordoned = truth(member(spec, "unschedulable"));
+  facts.allocatable = resources(member(status, "allocatable"));
+  for (const json& taint : member(spec, "taints")) {
+    facts.taints.push_back({text(member(taint, "key")), text(member(taint, "value")), text(member(taint, "effect"))});
   }
-  for (const json& condition : at(status, "conditions")) {
-    if (text(at(condition, "status")) == "True") facts.true_conditions.push_back(text(at(condition, "type")));
+  for (const json& condition : member(status, "conditions")) {
+    if (text(member(condition, "status")) == "True") facts.true_conditions.push_back(text(member(condition, "type")));
   }
   return facts;
 }
@@ -104,10 +95,10 @@ Resources pod_requests(const json& pod_spec) {
   Resources running;
   Resources sidecars;
   Resources starting;
-  for (const json& container : at(pod_spec, "containers")) add(running, container_requests(container));
-  for (const json& container : at(pod_spec, "initContainers")) {
+  for (const json& container : member(pod_spec, "containers")) add(running, container_requests(container));
+  for (const json& container : member(pod_spec, "initContainers")) {
     Resources here = container_requests(container);
-    if (text(at(container, "restartPolicy")) == "Always") {
+    if (text(member(container, "restartPolicy")) == "Always") {
       add(sidecars, here);
       raise_to(starting, sidecars);
     } else {
@@ -117,21 +108,21 @@ Resources pod_requests(const json& pod_spec) {
   }
   add(running, sidecars);
   raise_to(running, starting);
-  add(running, resources(at(pod_spec, "overhead")));
+  add(running, resources(member(pod_spec, "overhead")));
   return running;
 }
 
 PodFacts pod_facts(const json& pod) {
   PodFacts facts;
-  const json& metadata = at(pod, "metadata");
-  const json& spec = at(pod, "spec");
-  facts.name = text(at(metadata, "name"));
-  facts.namespaceName = text(at(metadata, "namespace"));
-  facts.node = text(at(spec, "nodeName"));
-  const std::string phase = text(at(at(pod, "status"), "phase"));
+  const json& metadata = member(pod, "metadata");
+  const json& spec = member(pod, "spec");
+  facts.name = text(member(metadata, "name"));
+  facts.namespaceName = text(member(metadata, "namespace"));
+  facts.node = text(member(spec, "nodeName"));
+  const std::string phase = text(member(member(pod, "status"), "phase"));
   facts.terminal = phase == "Succeeded" || phase == "Failed";
   facts.requests = pod_requests(spec);
-  const auto labels = text_map(at(metadata, "labels"));
+  const auto labels = text_map(member(metadata, "labels"));
   if (const auto uid = labels.find(api::label::kJobUID); uid != labels.end()) facts.job_uid = uid->second;
   if (const auto attempt = labels.find(api::label::kAttempt); attempt != labels.end()) {
     facts.attempt = std::strtoll(attempt->second.c_str(), nullptr, 10);

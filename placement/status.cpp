@@ -5,6 +5,7 @@
 #include "base/saturating.h"
 #include "estimator/explain.h"
 #include "placement/explain.h"
+#include "placement/job_check.h"
 #include "placement/money.h"
 #include "placement/outlook.h"
 #include "placement/words.h"
@@ -53,6 +54,14 @@ std::vector<std::string> outlook_assumptions(const Plan& plan, const Candidate& 
                   " MiB/s: the pool does not say what its storage takes");
   }
   return out;
+}
+
+// What the trainer is given when its newest checkpoint cannot be looked up for it.
+std::vector<std::string> checkpoint_assumptions(const Request& request, const Plan& plan) {
+  if (plan.checkpoint.claim.empty() || names_command(request.job.spec.podTemplate)) return {};
+  return {
+      "The trainer finds its newest checkpoint by itself: the template names no command to look it up before, so "
+      "LOADLINE_RESUME_FROM is the directory of all checkpoints"};
 }
 
 api::PlacementOption option(const Candidate& candidate) {
@@ -139,6 +148,7 @@ api::SizingStatus sizing_status(const Request& request, const Plan& plan) {
   status.confidence = estimate.confidence.level;
   status.assumptions = estimator::assumptions(workload, *candidate->layout);
   for (std::string& line : outlook_assumptions(plan, *candidate)) status.assumptions.push_back(std::move(line));
+  for (std::string& line : checkpoint_assumptions(request, plan)) status.assumptions.push_back(std::move(line));
   return status;
 }
 

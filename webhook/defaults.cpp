@@ -1,9 +1,7 @@
 #include "webhook/defaults.h"
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "kube/json_read.h"
@@ -33,21 +31,6 @@ std::vector<Field> implied(const json& spec) {
   return fields;
 }
 
-/// The static defaults of crds/, for comparing objects stored before a default existed; to be changed together.
-struct SchemaDefault {
-  std::string_view parent;  ///< empty for spec itself; the default applies only where the parent is given
-  std::string_view field;
-  std::string_view value;
-};
-constexpr std::array<SchemaDefault, 6> kSchemaDefaults{{
-    {"training", "framework", "generic"},
-    {"training", "method", "full"},
-    {"training", "objective", "sft"},
-    {"training", "precision", "bf16-mixed"},
-    {"training", "optimizer", "adamw"},
-    {"", "launcher", "torchrun"},
-}};
-
 const json* at(const json& root, const std::vector<std::string>& path) {
   const json* value = &root;
   for (const std::string& step : path) {
@@ -72,12 +55,6 @@ json computed_defaults(const json& job, const json* old) {
 json with_defaults(json spec) {
   if (!spec.is_object()) return spec;
   for (const Field& field : implied(spec)) spec[json::json_pointer(json_pointer(field.path))] = field.value;
-  for (const SchemaDefault& rule : kSchemaDefaults) {
-    const auto parent = spec.find(std::string(rule.parent));
-    if (!rule.parent.empty() && (parent == spec.end() || !parent->is_object())) continue;
-    json& owner = rule.parent.empty() ? spec : *parent;
-    if (!owner.contains(std::string(rule.field))) owner[std::string(rule.field)] = rule.value;
-  }
   return spec;
 }
 

@@ -15,7 +15,8 @@ namespace loadline::webhook {
 /// default that is newer than the object must not look like a change of an immutable field.
 [[nodiscard]] nlohmann::json computed_defaults(const nlohmann::json& job, const nlohmann::json* old);
 
-/// `spec` with the computed defaults and the schema's filled in: two specs that mean the same compare equal.
+/// `spec` with the computed defaults filled in: two specs that mean the same compare equal. The schema's own defaults
+/// need no help: the API server fills them into what is sent and into what it reads from its store.
 [[nodiscard]] nlohmann::json with_defaults(nlohmann::json spec);
 
 /// A path as JSON pointer, '~' and '/' escaped.

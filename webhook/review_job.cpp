@@ -3,12 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include "api/codec.h"
-#include "api/unsupported.h"
 #include "estimator/advice.h"
 #include "estimator/explain.h"
 #include "estimator/workload.h"
 #include "kube/json_read.h"
 #include "placement/explain.h"
+#include "placement/job_check.h"
 #include "placement/plan.h"
 #include "webhook/job_rules.h"
 #include "webhook/kinds.h"
@@ -23,18 +23,8 @@ void append(std::vector<FieldError>& errors, std::vector<FieldError> more) {
 }
 
 std::vector<FieldError> job_errors(const json& object) {
-  std::vector<FieldError> errors;
-  if (const auto job = api::parse_training_job(object, api::UnknownFields::Ignore); !job) {
-    errors = job.error().fields;
-  } else {
-    errors = spec_errors(*job);
-    if (const auto workload = estimator::workload_from(job->spec); !workload) append(errors, workload.error().fields);
-  }
-  // These read the raw object, so a mistyped field elsewhere does not hide what is wrong here.
-  if (const json* pod_template = kube::json_at(object, {"spec", "template"})) {
-    if (pod_template->is_object()) append(errors, template_errors(*pod_template));
-  }
-  append(errors, api::unsupported_fields(api::TrainingJob::kKind, object));
+  std::vector<FieldError> errors = name_errors(object);
+  append(errors, placement::check_job(object));
   return errors;
 }
 
@@ -57,7 +47,7 @@ bool is_policy_matter(const std::vector<FieldError>& refusals) {
 /// Sizes and plans; refuses only when the request changes what decides it.
 void judge_plan(const Request& review, const Snapshot& snapshot, bool may_refuse, Verdict& verdict) {
   const auto parsed = api::parse_training_job(*review.object, api::UnknownFields::Ignore);
-  if (!parsed || !spec_errors(*parsed).empty()) return;
+  if (!parsed || !placement::check_spec(parsed->spec).empty()) return;
   api::TrainingJob job = *parsed;
   if (job.metadata.namespaceName.empty()) job.metadata.namespaceName = review.namespaceName;
   const auto workload = estimator::workload_from(job.spec);
@@ -77,7 +67,8 @@ void judge_plan(const Request& review, const Snapshot& snapshot, bool may_refuse
     // A job that is refused for something else will not run anywhere: where it would is not said.
     if (!verdict.allowed()) return;
     verdict.warnings = placement::apply_warnings(request, plan);
-    for (std::string& note : template_notes(job.spec.podTemplate)) verdict.warnings.push_back(std::move(note));
+    for (std::string& note : placement::template_notes(job.spec.podTemplate))
+      verdict.warnings.push_back(std::move(note));
   } else if (!may_refuse) {
     for (const FieldError& refusal : refusals) verdict.warnings.push_back("cannot run as it is: " + to_string(refusal));
   } else {

@@ -115,11 +115,13 @@ TEST(Ratcheting, AnOldObjectThatBreaksANewerRuleCanStillBeEdited) {
   EXPECT_EQ(fields(judge(fresh, old)), std::vector<std::string>{"spec.ttlSecondsAfterFinished"});
 }
 
-TEST(Immutability, UnsetToDefaultIsNoChange) {
-  json old = good_job();
-  old["spec"].erase("launcher");
-  old["spec"]["training"].erase("optimizer");
-  EXPECT_TRUE(judge(good_job(), old).allowed());
+TEST(Immutability, WhatFollowsFromOtherFieldsIsNoChangeWhenItIsSaid) {
+  json old = review_named("mutate-job-with-an-architecture")["request"]["object"];
+  json fresh = old;
+  fresh["spec"]["model"]["architecture"]["kvHeads"] = old["spec"]["model"]["architecture"]["heads"];
+  EXPECT_TRUE(judge(fresh, old).causes.empty());
+  fresh["spec"]["model"]["architecture"]["kvHeads"] = 1;
+  EXPECT_EQ(fields(judge(fresh, old)), std::vector<std::string>{"spec.model"});
 }
 
 TEST(Immutability, AddingRemovingAndChangingAreAllRefusedWhileTheJobMayRun) {

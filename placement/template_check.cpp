@@ -8,10 +8,10 @@
 
 #include "api/names.h"
 #include "base/text.h"
-#include "kube/json_read.h"
-#include "webhook/job_rules.h"
+#include "placement/job_check.h"
+#include "placement/json_member.h"
 
-namespace loadline::webhook {
+namespace loadline::placement {
 namespace {
 
 using nlohmann::json;
@@ -21,7 +21,7 @@ const std::string kPath = "spec.template";
 
 /// Fields of the pod that an attempt sets, and the only value a user may write there; empty: none.
 struct OwnedField {
-  std::string_view field, allowed, why;
+  const char *field, *allowed, *why;
 };
 constexpr std::array<OwnedField, 6> kOwnedFields{{
     {"restartPolicy", "Never", "Loadline restarts the whole gang; leave it out or say Never"},
@@ -51,6 +51,8 @@ std::string container_path(std::string_view list, std::size_t index) {
   return kPath + ".spec." + std::string(list) + "[" + std::to_string(index) + "]";
 }
 
+const json& containers_of(const json& pod_template) { return list_member(member(pod_template, "spec"), "containers"); }
+
 class TemplateCheck {
  public:
   explicit TemplateCheck(const json& pod_template) : pod_template_(pod_template) {}
@@ -72,7 +74,7 @@ class TemplateCheck {
   void refuse(Type type, std::string field, std::string value, std::string detail) {
     errors_.push_back({type, std::move(field), std::move(value), std::move(detail)});
   }
-  const json& pod() const { return kube::object_at(pod_template_, {"spec"}); }
+  const json& pod() const { return object_member(pod_template_, "spec"); }
 
   void check_outside_pod() {
     for (const auto& [field, value] : pod_template_.items()) {
@@ -84,32 +86,28 @@ class TemplateCheck {
 
   void check_owned_fields() {
     for (const OwnedField& owned : kOwnedFields) {
-      const json* value = kube::json_at(pod(), {owned.field});
-      if (value == nullptr || value->is_null()) continue;
-      if (!owned.allowed.empty() && *value == owned.allowed) continue;
-      refuse(Type::Forbidden, kPath + ".spec." + std::string(owned.field), quantity_text(*value).value_or(""),
-             std::string(owned.why));
+      const json& value = member(pod(), owned.field);
+      if (value.is_null() || (*owned.allowed != '\0' && value == owned.allowed)) continue;
+      refuse(Type::Forbidden, kPath + ".spec." + owned.field, quantity_text(value).value_or(""), owned.why);
     }
   }
 
   /// The container Loadline completes: the one named trainer, or the only one.
   std::optional<std::size_t> check_trainer() {
-    const json& containers = kube::array_at(pod(), {"containers"});
-    for (std::size_t i = 0; i < containers.size(); ++i) {
-      if (kube::string_at(containers[i], {"name"}) == api::kTrainerContainer) return i;
-    }
-    if (containers.size() == 1) return 0;
+    if (const auto trainer = trainer_index(pod_template_)) return trainer;
+    const json& containers = list_member(pod(), "containers");
     refuse(Type::Required, kPath + ".spec.containers", "",
            containers.empty() ? "at least the container that trains"
                               : "one of the containers must be named trainer: it is the one Loadline completes");
     return std::nullopt;
   }
 
-  void check_gpus(std::string_view list, std::optional<std::size_t> trainer) {
-    const json& containers = kube::array_at(pod(), {list});
+  void check_gpus(const char* list, std::optional<std::size_t> trainer) {
+    const json& containers = list_member(pod(), list);
     for (std::size_t i = 0; i < containers.size(); ++i) {
-      const json& limits = kube::object_at(containers[i], {"resources", "limits"});
-      const json& requests = kube::object_at(containers[i], {"resources", "requests"});
+      const json& resources = member(containers[i], "resources");
+      const json& limits = object_member(resources, "limits");
+      const json& requests = object_member(resources, "requests");
       const std::string path = container_path(list, i) + ".resources";
       const bool may_have_gpus = trainer == i;
       for (const auto& [resource, amount] : limits.items()) {
@@ -138,8 +136,8 @@ class TemplateCheck {
 
   void check_equal(const std::string& path, const std::string& resource, const json& request, const json& limits) {
     const auto requested = quantity_text(request);
-    const json* limit = kube::json_at(limits, {resource});
-    if (limit == nullptr) {
+    const auto limit = limits.find(resource);
+    if (limit == limits.end()) {
       refuse(Type::Required, path + ".limits[" + resource + "]", "",
              "GPUs need a limit, equal to the request " + requested.value_or(""));
       return;
@@ -157,13 +155,30 @@ class TemplateCheck {
 
 }  // namespace
 
-std::vector<FieldError> template_errors(const json& pod_template) { return TemplateCheck(pod_template).errors(); }
+std::optional<std::size_t> trainer_index(const json& pod_template) {
+  const json& containers = containers_of(pod_template);
+  for (std::size_t i = 0; i < containers.size(); ++i) {
+    if (!containers[i].is_object()) return std::nullopt;
+    if (member(containers[i], "name") == api::kTrainerContainer) return i;
+  }
+  return containers.size() == 1 ? std::optional<std::size_t>(0) : std::nullopt;
+}
+
+bool names_command(const json& pod_template) {
+  const auto trainer = trainer_index(pod_template);
+  if (!trainer) return false;
+  const json& containers = containers_of(pod_template);
+  return !list_member(containers[*trainer], "command").empty();
+}
+
+std::vector<FieldError> check_template(const json& pod_template) { return TemplateCheck(pod_template).errors(); }
 
 std::vector<std::string> template_notes(const json& pod_template) {
   std::vector<std::string> notes;
-  const json& containers = kube::array_at(pod_template, {"spec", "containers"});
+  const json& containers = containers_of(pod_template);
   for (std::size_t i = 0; i < containers.size(); ++i) {
-    for (const auto& [resource, amount] : kube::object_at(containers[i], {"resources", "limits"}).items()) {
+    const json& limits = object_member(member(containers[i], "resources"), "limits");
+    for (const auto& [resource, amount] : limits.items()) {
       const auto typed = quantity_text(amount);
       if (!is_gpu(resource) || !typed) continue;
       notes.push_back(container_path("containers", i) + ".resources.limits[" + resource + "] " + *typed +
@@ -173,4 +188,4 @@ std::vector<std::string> template_notes(const json& pod_template) {
   return notes;
 }
 
-}  // namespace loadline::webhook
+}  // namespace loadline::placement
