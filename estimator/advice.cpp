@@ -200,6 +200,7 @@ std::string advice_text(const Workload& workload, const Layout& asked, const Lay
   const std::vector<Change> changes = advise(workload, asked, constraints, capacity);
   if (!changes.empty()) {
     std::vector<std::string> texts;
+    texts.reserve(changes.size());
     for (const Change& change : changes) texts.push_back(change.text);
     return "Would fit: " + join(texts, "; ");
   }

@@ -253,7 +253,7 @@ std::string term_sum(const Sum& s, Term term) {
     case Term::Communicators: {
       if (s.l.gpus <= 1) return "NCCL, a group of one " + number(r.lone_communicator_gib) + " GiB";
       const int further = communicator_groups(s.l) - 1;
-      const std::string first = "NCCL " + number(r.communicator_gib) + " GiB";
+      std::string first = "NCCL " + number(r.communicator_gib) + " GiB";
       if (further <= 0) return first;
       return first + " + " + number(r.more_communicators_gib) + " GiB x " + std::to_string(further) + " further groups";
     }
@@ -404,8 +404,9 @@ std::vector<std::string> explain(const Workload& workload, const Layout& layout,
 }
 
 std::string parts_text(const Workload& workload, const Estimate& estimate) {
-  std::vector<double> bytes;
   const std::vector<Group> groups = summary_groups(workload, estimate.peak_use());
+  std::vector<double> bytes;
+  bytes.reserve(groups.size());
   for (const Group& g : groups) bytes.push_back(g.bytes);
   const std::vector<std::int64_t> parts = rounded_parts(bytes, 10);
   std::vector<std::string> texts;

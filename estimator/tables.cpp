@@ -53,7 +53,9 @@ Recipe recipe_row(const YAML::Node& node, const std::string& where, Recipe base)
   for (const auto& [precision, name] : api::EnumNames<Precision>::table) {
     const std::string key(name);
     const YAML::Node one = states.child(key.c_str());
-    if (one) read_states(one, where + ".states." + key, r.states.at(static_cast<std::size_t>(precision)));
+    if (one)
+      read_states(one, std::string(where).append(".states.").append(key),
+                  r.states.at(static_cast<std::size_t>(precision)));
   }
   states.finish();
   Row logits(row.child("logits"), where + ".logits");

@@ -31,7 +31,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 // More than any list page of ours; a larger answer is not from an API server we can work with.
-constexpr std::size_t kMaxAnswerBytes = 512U * 1024U * 1024U;
+constexpr std::size_t kMaxAnswerBytes = 512UL * 1024 * 1024;
 
 // Gives each chunk of an answer to `consume`, whose task says when the next may be read.
 class PushBuffer final : public concurrency::streams::details::streambuf_state_manager<std::uint8_t> {

@@ -21,7 +21,7 @@
 namespace loadline::kube {
 namespace {
 
-constexpr std::size_t kMaxOutput = 1024U * 1024U;
+constexpr std::size_t kMaxOutput = 1024UL * 1024;
 // A credential that ends this soon would end on the way (client-go gives its token sources the same leeway).
 constexpr auto kLeeway = std::chrono::seconds(10);
 // A plugin that fails, or whose credential is refused again, is not run for each of a busy client's requests.
@@ -50,7 +50,7 @@ std::vector<std::string> child_environment(const ExecPlugin& plugin) {
   merged["KUBERNETES_EXEC_INFO"] = json_text(info);
   std::vector<std::string> out;
   out.reserve(merged.size());
-  for (const auto& [name, value] : merged) out.push_back(name + "=" + value);
+  for (const auto& [name, value] : merged) out.emplace_back(name).append("=").append(value);
   return out;
 }
 

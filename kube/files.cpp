@@ -17,7 +17,7 @@ constexpr std::string_view kBase64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghij
 }  // namespace
 
 Result<std::string> read_file(const std::string& path) {
-  constexpr std::uintmax_t kLimit = 4U * 1024U * 1024U;
+  constexpr std::uintmax_t kLimit = 4UL * 1024 * 1024;
   std::error_code failure;
   const auto status = std::filesystem::status(path, failure);
   if (status.type() == std::filesystem::file_type::not_found)

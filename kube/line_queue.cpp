@@ -5,7 +5,7 @@
 namespace loadline::kube {
 namespace {
 
-constexpr std::size_t kErrorBodyBytes = 64U * 1024U;
+constexpr std::size_t kErrorBodyBytes = 64UL * 1024;
 
 }  // namespace
 

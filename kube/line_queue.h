@@ -20,8 +20,8 @@ namespace loadline::kube {
 class LineQueue {
  public:
   struct Limits {
-    std::size_t bytes = 4U * 1024U * 1024U;  ///< waiting for the reader; then the writer pauses until half is read
-    std::size_t line_bytes = 64U * 1024U * 1024U;  ///< a longer line fails the stream
+    std::size_t bytes = 4UL * 1024 * 1024;        ///< waiting for the reader; then the writer pauses until half is read
+    std::size_t line_bytes = 64UL * 1024 * 1024;  ///< a longer line fails the stream
   };
   LineQueue() : LineQueue(Limits{}) {}
   explicit LineQueue(Limits limits) : limits_(limits) {}

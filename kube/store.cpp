@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <compare>
 #include <condition_variable>
 #include <list>
 #include <map>
@@ -82,7 +83,7 @@ struct Store::Impl {
     }
   }
   void seen(const std::string& version) {
-    if (compare_versions(version, newest) > 0) newest = version;
+    if (std::is_gt(compare_versions(version, newest))) newest = version;
   }
 
   /// One listener's fault is not the others'.
@@ -165,7 +166,7 @@ bool Store::synced() const {
 bool Store::wait_synced(std::chrono::milliseconds timeout, std::stop_token stop) const {
   about_to_wait("waiting for a store");
   std::unique_lock lock(impl_->synced_mutex);
-  return impl_->synced_changed.wait_for(lock, stop, timeout, [this] { return impl_->synced; });
+  return impl_->synced_changed.wait_for(lock, std::move(stop), timeout, [this] { return impl_->synced; });
 }
 
 std::string Store::resource_version() const {
@@ -184,12 +185,12 @@ Subscription Store::listen(Listener listener) {
 
 void Store::expect_at_least(const ObjectKey& key, const std::string& resource_version) {
   const std::unique_lock lock(impl_->mutex);
-  if (compare_versions(impl_->newest, resource_version) >= 0) return;
+  if (std::is_gteq(compare_versions(impl_->newest, resource_version))) return;
   // Those that were met and never asked for again.
   std::erase_if(impl_->expectations,
-                [&](const auto& entry) { return compare_versions(impl_->newest, entry.second.version) >= 0; });
+                [&](const auto& entry) { return std::is_gteq(compare_versions(impl_->newest, entry.second.version)); });
   Expectation& expectation = impl_->expectations[key];
-  if (compare_versions(resource_version, expectation.version) <= 0) return;
+  if (std::is_lteq(compare_versions(resource_version, expectation.version))) return;
   expectation = {resource_version, impl_->clock->now() + kExpectationLifetime};
 }
 
@@ -198,7 +199,7 @@ Freshness Store::freshness(const ObjectKey& key) {
   const auto found = impl_->expectations.find(key);
   if (found == impl_->expectations.end()) return Freshness::Current;
   // Versions of one type grow over all its objects, and a watch tells them in order.
-  const bool met = compare_versions(impl_->newest, found->second.version) >= 0;
+  const bool met = std::is_gteq(compare_versions(impl_->newest, found->second.version));
   if (!met && impl_->clock->now() < found->second.overdue) return Freshness::Behind;
   impl_->expectations.erase(found);
   return met ? Freshness::Current : Freshness::Overdue;
@@ -241,7 +242,7 @@ void Store::put(Object object) {
     impl_->seen(object.resource_version());
     Object& stored = impl_->objects[object.key()];
     const bool known = stored && stored.uid() == object.uid() &&
-                       compare_versions(object.resource_version(), stored.resource_version()) <= 0;
+                       std::is_lteq(compare_versions(object.resource_version(), stored.resource_version()));
     if (known) return;
     change.before = stored;
     if (stored) impl_->unindex(stored);
