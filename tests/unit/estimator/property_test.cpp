@@ -77,14 +77,19 @@ RC_GTEST_PROP(Memory, NeverFallsWhenTheModelGetsMoreLayers, ()) {
   const Workload w = resolved(spec);
   const Layout l = any_layout();
   Workload deeper = w;
-  deeper.model.layers += l.pipeline;
+  // Twice as many layers of every kind, so that the average layer stays what it is.
+  const auto added_layers = static_cast<double>(deeper.model.layers);
+  for (std::int64_t* layers : {&deeper.model.layers, &deeper.model.recurrence.layers,
+                               &deeper.model.attention_free_layers, &deeper.model.mlp_free_layers}) {
+    *layers *= 2;
+  }
   deeper.parameters = count_parameters(deeper.model);
   if (w.method != Method::Full) {
     deeper = with_lora(deeper, w.lora.rank, w.method == Method::QLora);
   } else {
     const double added = deeper.parameters.total - w.parameters.total;
     deeper.trained += added;
-    deeper.trained_vectors += static_cast<double>(l.pipeline) * w.parameters.layer.norms;
+    deeper.trained_vectors += added_layers * w.parameters.layer.norms;
   }
   RC_ASSERT(peak(deeper, l) >= peak(w, l) * (1 - 1e-12));
 }
