@@ -151,8 +151,9 @@ std::vector<std::string> explain(const Workload& workload, const Layout& layout,
 }
 
 std::string parts_text(const Workload& workload, const Estimate& estimate) {
-  std::vector<double> bytes;
   const std::vector<Group> groups = summary_groups(workload, estimate.peak_use());
+  std::vector<double> bytes;
+  bytes.reserve(groups.size());
   for (const Group& g : groups) bytes.push_back(g.bytes);
   const std::vector<std::int64_t> parts = rounded_parts(bytes, 10);
   std::vector<std::string> texts;

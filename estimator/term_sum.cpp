@@ -244,7 +244,7 @@ std::string term_sum(const Sum& s, Term term) {
     case Term::Communicators: {
       if (s.l.gpus <= 1) return "NCCL, a group of one " + number(r.lone_communicator_gib) + " GiB";
       const int further = communicator_groups(s.l) - 1;
-      const std::string first = "NCCL " + number(r.communicator_gib) + " GiB";
+      std::string first = "NCCL " + number(r.communicator_gib) + " GiB";
       if (further <= 0) return first;
       return first + " + " + number(r.more_communicators_gib) + " GiB x " + std::to_string(further) + " further groups";
     }
