@@ -58,7 +58,7 @@ Bar bar_of(const Request& request, const PodNeeds& needs, const Pool& pool, cons
   for (const auto& [key, value] : needs.node_selector) {
     const auto found = node.labels.find(key);
     if (found == node.labels.end() || found->second != value) {
-      return {Reason::NotEnoughGPUs, "without label " + key + "=" + value};
+      return {Reason::NotEnoughGPUs, std::string("without label ").append(key).append("=").append(value)};
     }
   }
   return {};

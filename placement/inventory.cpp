@@ -45,6 +45,7 @@ Grouping group_nodes(const std::vector<api::GPUPool>& objects, const std::vector
                      const CloudTables& tables) {
   Grouping grouping;
   std::vector<const api::GPUPool*> by_trust;
+  by_trust.reserve(objects.size());
   for (const api::GPUPool& object : objects) by_trust.push_back(&object);
   std::sort(by_trust.begin(), by_trust.end(), [](const api::GPUPool* a, const api::GPUPool* b) {
     if (a->spec.nodeSelector.size() != b->spec.nodeSelector.size()) {

@@ -90,6 +90,7 @@ std::vector<std::int64_t> free_after_promises(const Pool& pool, const Inventory&
                    [](const Promise* a, const Promise* b) { return a->gpus_per_node > b->gpus_per_node; });
   for (const Promise* promise : promises) lay(rooms, *promise, unbound_pods(*promise, inventory));
   std::vector<std::int64_t> free;
+  free.reserve(rooms.size());
   for (const Room& room : rooms) free.push_back(room.free);
   return free;
 }
