@@ -93,16 +93,20 @@ class World final : public Reader {
 
   /// Carries out one action as the server would; false when the rest of the decision must not follow.
   bool carry_out(const Action& action) {
-    writes += std::holds_alternative<Tell>(action) ? 0 : 1;
-    return std::visit([this](const auto& a) { return run(a); }, action);
+    const bool done = std::visit([this](const auto& a) { return run(a); }, action);
+    if (!std::holds_alternative<Tell>(action)) {
+      ++writes;
+      if (after_write) after_write(*this);
+    }
+    return done;
   }
 
   // -- the operator
 
   kube::ObjectKey job_key{"team", "llama"};
-  int writes = 0;                 ///< actions carried out, events excluded
-  int cut_after = -1;             ///< the process dies right after this many writes, once; -1: never
-  std::vector<std::string> told;  ///< reasons of events
+  int writes = 0;                                 ///< actions carried out, events excluded
+  std::function<void(const World&)> after_write;  ///< told after each of them
+  std::vector<std::string> told;                  ///< reasons of events
   std::optional<std::chrono::milliseconds> requeue;
 
   Decision look(const kube::ObjectKey& key) {
@@ -122,9 +126,7 @@ class World final : public Reader {
       for (const Action& action : decision.actions) {
         if (const auto* tell = std::get_if<Tell>(&action)) told.push_back(tell->event.reason);
         if (!carry_out(action)) break;
-        if (writes == cut_after) break;  // what was not done is forgotten; the next decision starts from the server
       }
-      if (writes == cut_after) cut_after = -1;
     }
     ADD_FAILURE() << "the operator does not come to rest: " << dump(look(key));
   }
