@@ -155,12 +155,10 @@ std::vector<Member> members(const Observed& seen, std::int64_t number) {
     member.node = text_at(pod.json(), {"spec", "nodeName"});
     member.terminal = member.phase == "Succeeded" || member.phase == "Failed";
     if (!member.node.empty()) {
+      // A node that the caches did not know was asked for: what is missing here is gone.
       const auto node = seen.nodes.find(member.node);
-      const bool young = pod.created() && seen.now - *pod.created() < kYoung;
-      if (node != seen.nodes.end() || !young) {
-        member.node_view =
-            view_node(node == seen.nodes.end() ? kube::Object{} : node->second, pool_node(seen, member.node), seen.now);
-      }
+      member.node_view =
+          view_node(node == seen.nodes.end() ? kube::Object{} : node->second, pool_node(seen, member.node), seen.now);
     }
     member.over = member.terminal || member.node_view.released;
     gang.push_back(std::move(member));

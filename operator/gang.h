@@ -17,8 +17,6 @@ namespace loadline::controller {
 /// A node that does not answer is given up after this. Longer than the API server's own 40 to 50 s to notice, shorter
 /// than its 300 s to evict, because a whole gang stands still meanwhile.
 inline constexpr std::chrono::seconds kLostContact{120};
-/// A pod younger than this may sit on a node that our caches have not seen yet.
-inline constexpr std::chrono::seconds kYoung{15};
 
 enum class NodeHealth { Well, Ending, Lost, Gone };
 

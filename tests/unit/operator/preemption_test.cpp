@@ -39,6 +39,17 @@ TEST(Preemption, MovesTheGangToAnotherPoolWithTheSameClaim) {
   EXPECT_EQ(world.phase(), "Succeeded");
 }
 
+TEST(Preemption, IsSeenAtOnceEvenOfAGangThatHasJustBegun) {
+  World world = two_pools_and_a_job();
+  world.settle();
+  world.run_gangs();
+  world.settle();
+  world.pass(seconds(1));
+  world.reclaim_node("spot-0");
+  world.settle();
+  EXPECT_EQ(world.status()["attempts"][0]["cause"], "Preempted");
+}
+
 TEST(Preemption, OfOneWorkersNodeEndsTheWholeGang) {
   json job = llama();
   job["spec"]["gpus"]["count"] = 16;
