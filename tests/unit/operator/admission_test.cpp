@@ -16,7 +16,8 @@ TEST(Garbage, InOneJobIsSaidOnItAndHurtsNoOther) {
   for (const char* spec :
        {R"({"gpus": {"count": -3}})", R"({"gpus": {"count": 1000000000000}})", R"({"model": 7})",
         R"({"training": {"sequenceLength": -1}})", R"({"template": null})", R"({"model": {"preset": "no-such-model"}})",
-        R"({"checkpoint": {"volume": {"claimName": "../other/claim"}}})"}) {
+        R"({"checkpoint": {"volume": {"claimName": "../other/claim"}}})",
+        R"({"checkpoint": {"volume": {"size": "a lot"}}})", R"({"checkpoint": {"interval": "often"}})"}) {
     json bad = llama("bad");
     bad["spec"].merge_patch(json::parse(spec));
     World world = two_pools_and_a_job();
