@@ -155,7 +155,7 @@ struct Client::Impl {
       may_be_done = may_be_done || error.outcome_unknown;
       error.outcome_unknown = may_be_done;
       const auto wait = retry_wait(policy, error, tries, random_unit());
-      if (!wait || options.clock->now() + *wait > give_up) {
+      if (!wait || call.once || options.clock->now() + *wait > give_up) {
         metrics.failures.add();
         return error;
       }

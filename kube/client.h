@@ -49,6 +49,7 @@ struct ClientOptions {
 struct CallOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
   std::stop_token stop = {};
+  bool once = false;  ///< no second try, for what is asked again anyway
 };
 
 struct ListOptions {

@@ -80,6 +80,7 @@ struct Controller::Impl {
       log.container = trainer_name(pod);
       kube::CallOptions call;
       call.timeout = std::chrono::seconds(3);
+      call.once = true;  // what holds up the status of a job is not worth a second try
       if (auto text = client.pod_log(pod.key(), log, call)) seen.log_tail = *std::move(text);
     }
   }

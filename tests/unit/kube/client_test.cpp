@@ -154,6 +154,13 @@ TEST_F(ClientTest, DoesNotWaitLongerThanTheCallMayTake) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, 1s);
 }
 
+TEST_F(ClientTest, WhatIsAskedOnceIsNotAskedAgain) {
+  answers("GET", 500, "");
+  answers("GET", 200, "a line\n");
+  EXPECT_FALSE(client_.pod_log({"a", "p"}, {}, {.once = true}).ok());
+  EXPECT_TRUE(client_.pod_log({"a", "p"}).ok());
+}
+
 TEST_F(ClientTest, ListsPageByPageAndGivesItemsTheirType) {
   json untyped = pod_json("a", "p1", "1");
   untyped.erase("kind");
