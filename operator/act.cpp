@@ -71,6 +71,13 @@ ActOutcome Actor::run(const Create& action) const {
 ActOutcome Actor::run(const WriteStatus& action) const {
   const auto written = client_.update(action.resource, action.object, {.subresource = "status"});
   if (!written && written.error().not_found()) return {};  // deleted meanwhile: there is nothing to tell anybody
+  if (!written && written.error().http_status == kInvalid) {
+    // What is stored breaks the schema of now, so no status can ever tell of it.
+    events_.record(
+        kube::reference_to(action.resource, kube::Object(action.object)),
+        {kube::Event::Type::Warning, "StatusRefused", "WriteStatus",
+         "the API server refuses any status as long as the object is not valid: " + written.error().message});
+  }
   return judge(written, action.resource);
 }
 

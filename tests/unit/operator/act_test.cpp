@@ -106,6 +106,20 @@ TEST(Actor, StopsAtAConflictOfTheStatus) {
   EXPECT_EQ(f.transport->count("POST"), 0U);
 }
 
+TEST(Actor, TellsByAnEventWhatNoStatusCanTell) {
+  Fixture f;
+  f.transport->on("PUT", "/apis/loadline.dev",
+                  FakeTransport::reply(422, failure(422, "Invalid", "no such key: model")));
+  f.transport->on("POST", "/apis/events.k8s.io", FakeTransport::reply(201, "{}"));
+  f.events.start();
+  json status = {{"metadata", {{"name", "llama"}, {"namespace", "team"}, {"uid", "u"}, {"resourceVersion", "1"}}},
+                 {"status", {}}};
+  EXPECT_EQ(f.actor.carry_out({WriteStatus{resources::kTrainingJobs, status}}).kind, Kind::Retry);
+  f.events.stop();
+  ASSERT_EQ(f.transport->count("POST"), 1U);
+  EXPECT_NE(f.transport->requests().back().body.find("no such key: model"), std::string::npos);
+}
+
 TEST(Actor, CountsAnotherUidUnderTheNameAsGone) {
   Fixture f;
   f.transport->on("DELETE", Fixture::kJobs, FakeTransport::reply(409, failure(409, "Conflict", "uid")));
