@@ -24,6 +24,8 @@ export CONTROL_PLANE
 PROGRAMS := loadline-webhook loadline-operator kubectl-loadline
 UNIT_TESTS := $(patsubst tests/unit/%/,unit_%,$(sort $(dir $(wildcard tests/unit/*/*_test.cpp))))
 CLUSTER := tests/cluster/loadline-cluster
+CHAOS = tests/cluster/loadline-chaos --programs build/$(PRESET)/bin
+MINUTES ?= 30
 UP := build/cluster
 STAGES := scripts/stages.sh
 
@@ -95,6 +97,20 @@ score: ## Compare the estimator with the measured runs of CORPUS (default tests/
 .PHONY: fuzz
 fuzz: ## Feed the parsers random input for SECONDS_EACH seconds each (default 30)
 	@scripts/fuzz.sh
+
+.PHONY: chaos
+chaos: ## The operator under every fault, at every write (SUITES="cut garbage" for some)
+	@$(STAGES) chaos \
+	  "what is needed to build" "$(MAKE) -s setup" \
+	  "build the programs" "$(MAKE) -s programs" \
+	  "suites" "$(CHAOS) $(SUITES)"
+
+.PHONY: soak
+soak: ## The operator under random faults for MINUTES (default 30): memory and files stay flat, nothing is lost
+	@$(STAGES) soak \
+	  "what is needed to build" "$(MAKE) -s setup" \
+	  "build the programs" "$(MAKE) -s programs" \
+	  "soak" "$(CHAOS) soak --minutes $(MINUTES)"
 
 .PHONY: demo
 demo: ## The whole story on a real control plane, checked step by step

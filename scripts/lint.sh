@@ -15,7 +15,7 @@ check_scripts() {
   for script in "${scripts[@]}"; do bash -n "$script"; done
   shellcheck --severity=style "${scripts[@]}"
   # shellcheck disable=SC2046
-  pyflakes3 $(git ls-files '*.py') "$cluster"
+  pyflakes3 $(git ls-files '*.py') "$cluster" tests/cluster/loadline-chaos
 }
 
 check_yaml() {
