@@ -22,7 +22,8 @@ json namespace_json(const std::string& version, const json& labels) {
           {"metadata", {{"name", "team"}, {"uid", "n"}, {"resourceVersion", version}, {"labels", labels}}}};
 }
 
-/// Lists one job and its namespace; the watch on namespaces says what the test sends, all others stay silent.
+/// Lists one job and its namespace, in pages only; the watch on namespaces says what the test sends, all others stay
+/// silent.
 class Server final : public kube::Transport {
  public:
   kube::Answer<kube::Response> send(kube::Request request, std::chrono::milliseconds, std::stop_token) override {
@@ -38,8 +39,12 @@ class Server final : public kube::Transport {
     return kube::Response{200, json{{"metadata", {{"resourceVersion", "1"}}}, {"items", items}}.dump(), {}};
   }
   std::unique_ptr<kube::WatchStream> open_watch(kube::Request request, std::chrono::milliseconds) override {
-    auto lines =
-        request.target.find("/namespaces") != std::string::npos ? namespaces : std::make_shared<kube::LineQueue>();
+    auto lines = std::make_shared<kube::LineQueue>();
+    if (request.target.find("sendInitialEvents=true") != std::string::npos) {
+      lines->finish(kube::ApiError::from_response(422, "sendInitialEvents is forbidden"));
+      return std::make_unique<Stream>(lines);
+    }
+    if (request.target.find("/namespaces") != std::string::npos) lines = namespaces;
     lines->set_status(200, std::nullopt);
     return std::make_unique<Stream>(lines);
   }
