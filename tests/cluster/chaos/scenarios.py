@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from .api import Object
+from .api import Object, Refused
 from .arena import Arena
 from .invariants import attempts, finished
 
@@ -60,8 +60,18 @@ class Run:
         self.on_struck: Callable[[], None] = _nothing  # it has just happened
 
     def apply(self, job: Object) -> None:
-        """Creates a job."""
-        self.api.create("trainingjobs", job)
+        """Creates a job; on a busy machine the webhook may ask for patience."""
+
+        def created() -> bool:
+            try:
+                self.api.create("trainingjobs", job)
+            except Refused as refused:
+                if refused.status < 500:
+                    raise
+                return False
+            return True
+
+        self.arena.until(f"{job['metadata']['name']} to be created", 60, created)
 
     def edit(self, change: Object, name: str = "llama") -> None:
         """Changes a job's spec."""
