@@ -95,6 +95,12 @@ json deepspeed_file(const Rendering& r) {
           {"zero_optimization", std::move(zero)}};
 }
 
+/// Accelerate's name for a ZeRO stage, within groups of ranks or over all of them.
+std::string fsdp_strategy(const api::LayoutStatus& layout, int stage) {
+  if (layout.replicate > 1) return stage == 3 ? "HYBRID_SHARD" : "HYBRID_SHARD_ZERO2";
+  return stage == 3 ? "FULL_SHARD" : "SHARD_GRAD_OP";
+}
+
 std::string accelerate_file(const Rendering& r) {
   const api::LayoutStatus& layout = *r.status.placement->layout;
   const int stage = zero_stage(layout);
@@ -104,10 +110,9 @@ std::string accelerate_file(const Rendering& r) {
   out += "num_processes: " + std::to_string(layout.gpus) + "\n";
   out += "mixed_precision: '" + std::string(mixed_precision(precision(r))) + "'\n";
   if (layout.gpus > 1 && stage >= 2) {
-    // Accelerate calls ZeRO-2 SHARD_GRAD_OP and ZeRO-3 FULL_SHARD.
     out += "fsdp_config:\n";
     out += "  fsdp_version: 1\n";
-    out += "  fsdp_sharding_strategy: " + std::string(stage == 3 ? "FULL_SHARD" : "SHARD_GRAD_OP") + "\n";
+    out += "  fsdp_sharding_strategy: " + fsdp_strategy(layout, stage) + "\n";
     out += "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n";
     out += "  fsdp_state_dict_type: SHARDED_STATE_DICT\n";
     const bool offload = layout.offload.value_or(api::Offload::None) != api::Offload::None;

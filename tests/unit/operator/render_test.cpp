@@ -101,6 +101,13 @@ TEST(Rendering, OfAJobIsAsReviewed) { expect_golden("job.yaml", render_job(Fixtu
 TEST(Rendering, OfAServiceIsAsReviewed) { expect_golden("service.yaml", render_service(Fixture().rendering())); }
 TEST(Rendering, OfAPlanIsAsReviewed) { expect_golden("plan.yaml", render_plan_config(Fixture().rendering())); }
 
+TEST(Rendering, TellsAccelerateToShardInsideGroupsWhenTheLayoutDoes) {
+  Fixture f;
+  f.job.status.placement->layout->replicate = 2;
+  const auto accelerate = render_plan_config(f.rendering())["data"]["accelerate.yaml"].get<std::string>();
+  EXPECT_NE(accelerate.find("fsdp_sharding_strategy: HYBRID_SHARD\n"), std::string::npos) << accelerate;
+}
+
 TEST(Rendering, OfAClaimIsAsReviewed) {
   const Fixture f;
   placement::CheckpointPlan plan;
