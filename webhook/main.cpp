@@ -15,11 +15,13 @@
 #include <utility>
 #include <vector>
 
+#include "estimator/tables.h"
 #include "kube/client.h"
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
 #include "kube/events.h"
 #include "kube/leader.h"
+#include "placement/tables.h"
 #include "serve/health.h"
 #include "serve/server.h"
 #include "serve/signals.h"
@@ -123,6 +125,9 @@ int serve_until_signal(const Flags& flags, kube::Client& client, const serve::En
                         .io_threads = 2,
                         .workers = 2},
                        webhook::review_routes([&view] { return view.snapshot(); }, *registry));
+  // Read before anybody asks: the first request has its deadline too.
+  (void)estimator::Tables::builtin();
+  (void)placement::CloudTables::builtin();
   if (Status started = health.start(); !started) return fail(started.error());
   if (Status started = server.start(); !started) return fail(started.error());
   view.start();
