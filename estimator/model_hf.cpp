@@ -209,7 +209,7 @@ Model read_images(const HfConfig& in, const FamilyRow& family) {
   m.tokens = tower.tokens;
   m.outside = tower.outside;
   m.lm_head = m.final_norm = false;
-  if (family.pooler) m.outside += static_cast<double>(m.hidden) * static_cast<double>(m.hidden + 1);
+  if (family.pooler) m.outside += static_cast<double>(m.hidden) * (static_cast<double>(m.hidden) + 1);
   return m;
 }
 
