@@ -29,8 +29,9 @@ TEST_F(OperatorOnAControlPlane, LeavesOfADeletedJobNothingButTheClaimThatIsToSta
   for (const char* name : {"kept", "taken"}) ASSERT_TRUE(running(name)) << status(name).dump(1);
 
   ASSERT_TRUE(cluster().kubectl({"delete", "trainingjobs", "kept", "taken", "--timeout=60s"}).ok());
+  // The garbage collector looks for new kinds every 30 s; until then it does not know whose children these are.
   for (const char* name : {"kept", "taken"}) {
-    EXPECT_TRUE(cluster().wait_for(30s, [&] { return children(name).empty(); })) << children(name).dump(1);
+    EXPECT_TRUE(cluster().wait_for(120s, [&] { return children(name).empty(); })) << children(name).dump(1);
   }
   EXPECT_TRUE(cluster().wait_for(30s, [] { return cluster().get({"pvc", "taken-checkpoint"}).is_null(); }));
   EXPECT_FALSE(cluster().get({"pvc", "kept-checkpoint"}).is_null());
