@@ -34,7 +34,9 @@ target_compile_options(loadline_options INTERFACE
   # (GCC bugs 105651 and 105329).
   "$<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-restrict;-Wno-array-bounds>")
 if(LOADLINE_SANITIZE)
-  target_compile_options(loadline_options INTERFACE -fsanitize=${LOADLINE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  # Clang 14 cannot lay out what -fsanitize=function puts before coroutines.
+  target_compile_options(loadline_options INTERFACE -fsanitize=${LOADLINE_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
   target_link_options(loadline_options INTERFACE -fsanitize=${LOADLINE_SANITIZE})
 endif()
 

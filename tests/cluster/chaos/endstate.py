@@ -22,6 +22,8 @@ _MASKED_KEYS = frozenset({
     "observedGeneration",
     # Expectations rest on rates of interruption, which are learned from run to run.
     "expectedCost", "expectedHours", "expectedInterruptions",
+    # What was free at the time counts the pods of the story before, which may still have been going.
+    "freeGPUs",
     "clusterIP", "clusterIPs", "volumeName", "volume.kubernetes.io/selected-node", "nodeName",
 })
 # Of a Kubernetes Job's own status only its verdict counts; a pod is told by its gang, its rank and how it ended.
