@@ -138,7 +138,9 @@ Matrices matrices(const Model& m) {
   if (m.cross_attention) add_attention(m, distinct, out);
   add_recurrence(m, out);
   add_mlp(m, d(m.ffn), m.shared_layers ? 1 : dense_layers(m), out);
+  const std::size_t beside = out.size();
   add_mlp(m, d(m.moe.expert_ffn), mixture * d(m.moe.experts), out);
+  for (std::size_t i = beside; i < out.size(); ++i) out[i].routed = true;
   add_mlp(m, d(m.moe.shared_ffn), mixture, out);
   for (const Stack& stack : m.stacks) {
     // Adapters belong to the language: towers stay frozen and unquantised beside them.

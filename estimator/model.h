@@ -125,6 +125,7 @@ struct Matrix {
   double count = 0;      ///< in the whole model; experts are counted one by one
   bool in_layer = true;  ///< false for embed and head
   bool in_main = true;   ///< false for those of a further stack
+  bool routed = false;   ///< of experts that a router chooses among
 };
 [[nodiscard]] std::vector<Matrix> matrices(const Model& model);
 

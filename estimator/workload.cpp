@@ -229,6 +229,23 @@ void resolve_length(Resolver& r, Workload& w) {
   }
 }
 
+void count_adapters(Workload& w) {
+  const double layers = w.model.shared_layers ? 1 : std::max(1.0, static_cast<double>(w.model.layers));
+  const double experts = std::max(1.0, static_cast<double>(w.model.moe.experts));
+  const double top_k = std::max(1.0, static_cast<double>(w.model.moe.top_k));
+  for (const Matrix& matrix : matrices(w.model)) {
+    if (!adapts(w.lora, matrix)) continue;
+    double each = static_cast<double>(w.lora.rank) * (matrix.in + matrix.out);
+    if (w.lora.magnitudes) each += matrix.out;
+    w.adapters += matrix.count * each;
+    if (matrix.routed) w.expert_adapters += matrix.count * each;
+    if (!matrix.in_layer || !matrix.in_main) continue;
+    // Of the routed experts a token passes only its own.
+    const double passed = matrix.routed ? matrix.count * top_k / experts : matrix.count;
+    w.adapted_inputs += matrix.in * passed / layers;
+  }
+}
+
 /// Parameters that get gradients, by method.
 void count_trained(Workload& w) {
   const ParameterCount& p = w.parameters;
@@ -248,19 +265,7 @@ void count_trained(Workload& w) {
     }
     case Method::Lora:
     case Method::QLora:
-      for (const Matrix& matrix : matrices(w.model)) {
-        if (adapts(w.lora, matrix)) {
-          double each = static_cast<double>(w.lora.rank) * (matrix.in + matrix.out);
-          if (w.lora.magnitudes) each += matrix.out;
-          w.adapters += matrix.count * each;
-          // Only the matrices of experts outnumber the layers.
-          if (matrix.in_layer && matrix.count > 2 * layers) w.expert_adapters += matrix.count * each;
-          // Of the routed experts a token passes only its own.
-          const double top_k = std::max(1.0, static_cast<double>(w.model.moe.top_k));
-          if (matrix.in_layer && matrix.in_main)
-            w.adapted_inputs += matrix.in * std::min(matrix.count / std::max(1.0, layers), top_k);
-        }
-      }
+      count_adapters(w);
       w.trained_vectors = w.lora.train_embeddings ? p.embedding + p.head : 0;
       w.trained = w.adapters + w.trained_vectors;
       return;
@@ -376,7 +381,9 @@ Workload with_lora(const Workload& workload, std::int64_t rank, bool quantised) 
   w.lora = {rank, {}};
   w.frozen_layers = 0;
   w.reference_copies = 0;
+  w.optimizer_in_backward = false;
   count_trained(w);
+  w.bands = bands_of(w, Tables::builtin());
   return w;
 }
 

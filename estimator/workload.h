@@ -72,8 +72,8 @@ struct Workload {
   double trained = 0;               ///< parameters with gradients (adapters included)
   double trained_vectors = 0;       ///< of those, embeddings, head and norms
   double adapters = 0;              ///< LoRA parameters
-  double adapted_inputs = 0;        ///< input widths of the adapted matrices that a token passes in a layer, summed
   double expert_adapters = 0;       ///< of these, on routed experts
+  double adapted_inputs = 0;        ///< input widths of the adapted matrices that a token passes in a layer, summed
   double reference_copies = 0;      ///< frozen copies of the model beside the trained one (DPO)
   double sequences_per_sample = 1;  ///< 2 for DPO pairs
 };
@@ -88,7 +88,8 @@ struct Workload {
 /// "full", "LoRA rank 16", "QLoRA rank 16", "the last 8 layers".
 [[nodiscard]] std::string method_text(const Workload& workload);
 
-/// The same workload trained with LoRA instead (for advice); keeps everything else.
+/// The same workload trained with LoRA instead (for advice); keeps everything else that goes with adapters. Its
+/// error bands are those of the built-in tables.
 [[nodiscard]] Workload with_lora(const Workload& workload, std::int64_t rank, bool quantised = false);
 
 }  // namespace loadline::estimator

@@ -132,6 +132,41 @@ TEST(Workload, DefaultsLoraToRank16OnEveryMatrixOfTheLayers) {
   EXPECT_EQ(resolved(spec).adapters, 13'631'488);
 }
 
+// Two experts, fewer matrices than the layers have of others.
+TEST(Workload, KnowsTheAdaptersOfRoutedExpertsHoweverFewThereAre) {
+  api::TrainingJobSpec spec = spec_of("mistral-7b-v0.1");
+  spec.model.preset.reset();
+  spec.model.architecture = api::ArchitectureSpec{};
+  api::ArchitectureSpec& a = *spec.model.architecture;
+  a.layers = 4;
+  a.hidden = 256;
+  a.heads = 4;
+  a.ffn = 1024;
+  a.vocab = 1000;
+  a.experts = 2;
+  a.topK = 1;
+  spec.training.method = api::Method::Lora;
+  spec.training.lora = api::LoraSpec{16, {"gate", "up", "down"}};
+  const Workload w = resolved(spec);
+  EXPECT_EQ(w.expert_adapters, 4.0 * 2 * 3 * 16 * (256 + 1024));
+  EXPECT_EQ(w.adapters, w.expert_adapters);
+  EXPECT_EQ(w.adapted_inputs, 256 + 256 + 1024) << "one expert's matrices";
+}
+
+TEST(Workload, TriedWithAdaptersIsSizedAsOneThatAskedForThem) {
+  api::TrainingJobSpec spec = spec_of("mistral-7b-v0.1");
+  spec.training.optimizerInBackward = true;
+  const Workload full = resolved(spec);
+  spec.training.optimizerInBackward.reset();
+  spec.training.method = api::Method::Lora;
+  const Workload lora = resolved(spec);
+  const Workload tried = with_lora(full, 16);
+  EXPECT_EQ(estimate(tried, one_gpu()).peak_bytes, estimate(lora, one_gpu()).peak_bytes);
+  EXPECT_FALSE(tried.optimizer_in_backward);
+  EXPECT_EQ(tried.bands.one_gpu, lora.bands.one_gpu);
+  EXPECT_NE(tried.bands.one_gpu, full.bands.one_gpu);
+}
+
 TEST(Workload, TakesTargetsAsFrameworksSpellThem) {
   api::TrainingJobSpec spec = spec_of("mistral-7b-v0.1");
   spec.training.method = api::Method::Lora;
