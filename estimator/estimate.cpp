@@ -72,7 +72,7 @@ Resident resident(const Workload& w, const Quantities& q) {
 /// Moves offloaded states to the host. Returns the bytes one GPU's share needs there.
 double offload(const Workload& w, const Layout& layout, Resident& r) {
   if (layout.offload == Offload::None) {
-    // Paged states leave the card whenever something else needs the room.
+    // Paged states leave the card whenever something else needs the room. They are plain pages: no slack.
     return w.optimizer.paged ? std::exchange(r.states, 0) : 0;
   }
   // The host keeps gradients in fp32 for the update, whatever the card accumulates in.

@@ -144,8 +144,11 @@ std::vector<std::string> explain(const Workload& workload, const Layout& layout,
   lines.push_back(line("Peak", where, total));
   lines.push_back(phases_line(estimate));
   if (estimate.host_bytes_per_node > 0) {
-    lines.push_back("Host memory per node for offloaded states: " + gib(estimate.host_bytes_per_node) + " (" +
-                    number(workload.recipe.host_slack) + " x what is offloaded)");
+    const bool paged = layout.offload == Offload::None;
+    const std::string sum =
+        paged ? "the optimizer states of its GPUs" : number(workload.recipe.host_slack) + " x what is offloaded";
+    lines.push_back("Host memory per node for " + std::string(paged ? "paged" : "offloaded") +
+                    " states: " + gib(estimate.host_bytes_per_node, 2) + " (" + sum + ")");
   }
   return lines;
 }
