@@ -223,6 +223,53 @@ std::map<std::string, std::vector<std::string>> conditions_of(const YAML::Node& 
   return out;
 }
 
+bool any(const std::string& /*text*/) { return true; }
+bool is_flag(const std::string& text) { return text == "true" || text == "false"; }
+bool is_number(const std::string& text) { return !text.empty() && text.find_first_not_of("0123456789") == text.npos; }
+bool is_stage(const std::string& text) { return text == "first" || text == "last"; }
+bool is_stages(const std::string& text) { return text == "layers" || is_number(text); }
+template <class T>
+bool is_one_of(const std::string& text) {
+  return api::value_named<T>(text).has_value();
+}
+
+/// What can be set, and what to: a slip of the pen in a rule would leave runs read wrongly without a word.
+bool can_be_set(const std::string& key, const std::string& value) {
+  static const std::map<std::string, bool (*)(const std::string&), std::less<>> kSettings{
+      {"skip", any},
+      {"preset", any},
+      {"targets", any},
+      {"framework", is_one_of<api::Framework>},
+      {"method", is_one_of<api::Method>},
+      {"precision", is_one_of<api::Precision>},
+      {"optimizer", is_one_of<api::Optimizer>},
+      {"sharding", is_one_of<estimator::Sharding>},
+      {"offload", is_one_of<estimator::Offload>},
+      {"attention", is_one_of<api::Attention>},
+      {"recompute", is_one_of<estimator::Recompute>},
+      {"loss", is_one_of<api::Loss>},
+      {"quantization", is_one_of<api::Quantization>},
+      {"compile", is_flag},
+      {"dora", is_flag},
+      {"upcast", is_flag},
+      {"train_embeddings", is_flag},
+      {"optimizer_in_backward", is_flag},
+      {"expandable_segments", is_flag},
+      {"low_precision_logits", is_flag},
+      {"sequence_parallel", is_flag},
+      {"vocabulary_parallel", is_flag},
+      {"gradients_persist", is_flag},
+      {"checkpoint_every", is_number},
+      {"sequence", is_number},
+      {"micro_batch", is_number},
+      {"micro_batches", is_number},
+      {"least_gpus", is_number},
+      {"virtual_stages", is_stages},
+      {"stage", is_stage}};
+  const auto it = kSettings.find(key);
+  return it != kSettings.end() && it->second(value);
+}
+
 }  // namespace
 
 Result<Readings> Readings::parse(std::string_view yaml) {
@@ -231,7 +278,14 @@ Result<Readings> Readings::parse(std::string_view yaml) {
     const YAML::Node root = YAML::Load(std::string(yaml));
     for (const YAML::Node& node : root["rules"]) {
       Rule rule{conditions_of(node["when"]), conditions_of(node["unless"]), {}};
-      for (const auto& entry : node["set"]) rule.set[entry.first.as<std::string>()] = entry.second.as<std::string>();
+      for (const auto& entry : node["set"]) {
+        const auto key = entry.first.as<std::string>();
+        const auto value = entry.second.as<std::string>();
+        if (!can_be_set(key, value)) {
+          return Error::make(Error::Code::Invalid, "readings: a rule sets " + key + " to \"" + value + "\"");
+        }
+        rule.set[key] = value;
+      }
       out.rules_.push_back(std::move(rule));
     }
   } catch (const YAML::Exception& e) {

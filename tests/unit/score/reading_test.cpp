@@ -92,6 +92,14 @@ TEST(Reading, MeasuresTheStageThatTheSourceMeasured) {
   EXPECT_EQ(job({{"metric", "allocated peak of the last rank"}}).stage, estimator::Stage::Last);
 }
 
+TEST(Readings, RefusesARuleThatSetsWhatNothingReads) {
+  EXPECT_TRUE(Readings::parse("rules: [{when: {model: [x]}, set: {loss: fused}}]").ok());
+  for (const char* set : {"los: fused", "loss: fussed", "compile: 'yes'", "sequence: 4k", "stage: middle"}) {
+    const auto parsed = Readings::parse(std::string("rules: [{when: {model: [x]}, set: {") + set + "}}]");
+    EXPECT_FALSE(parsed.ok()) << set;
+  }
+}
+
 TEST(Readings, RefusesRulesThatAreNotYaml) { EXPECT_FALSE(Readings::parse("rules: [").ok()); }
 
 }  // namespace
