@@ -54,11 +54,10 @@ std::vector<std::string> assumptions(const Workload& w, const Layout& l) {
   if (w.precision == Precision::Fp8)
     out.emplace_back("fp8 saves no memory: low-precision copies are kept beside the weights");
   if (w.reference_copies > 0) out.emplace_back("The reference model stays on the card in low precision");
-  out.emplace_back(
-      w.expandable_segments
-          ? "The allocator uses expandable segments (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True)"
-          : "The trainer's own PYTORCH_CUDA_ALLOC_CONF leaves out expandable_segments:True: the allocator's "
-            "cache of blocks that nothing else fits into is counted");
+  out.emplace_back(w.expandable_segments
+                       ? "The allocator uses expandable segments (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True)"
+                       : "The trainer's own allocator settings leave out expandable_segments:True: the allocator's "
+                         "cache of blocks that nothing else fits into is counted");
   return out;
 }
 

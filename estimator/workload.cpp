@@ -4,12 +4,17 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "api/json_member.h"
+#include "api/names.h"
 #include "api/training_job.h"
 #include "base/text.h"
 
 namespace loadline::estimator {
 namespace {
 
+using api::list_member;
+using api::member;
+using api::text;
 using Type = FieldError::Type;
 
 constexpr std::int64_t kDefaultRank = 16;
@@ -283,23 +288,15 @@ ErrorBands bands_of(const Workload& w, const Tables& tables) {
   return {within(method + "-1gpu"), within(method + "-sharded"), within("tp-pp-cp")};
 }
 
-/// A member of an object; null for whatever else a stored template may hold.
-const nlohmann::json& member(const nlohmann::json& object, const char* key) {
-  static const nlohmann::json kNothing;
-  if (!object.is_object()) return kNothing;
-  const auto it = object.find(key);
-  return it == object.end() ? kNothing : *it;
-}
-
-/// Whether expandable segments are on: the operator sets them unless the trainer has the variable itself.
+/// Whether expandable segments are on: the operator sets them unless the trainer has the variable itself. Of its two
+/// names (newer PyTorch reads the shorter first) every one that is given must say so.
 bool expandable_segments(const nlohmann::json& pod_template) {
-  for (const nlohmann::json& container : member(member(pod_template, "spec"), "containers")) {
-    if (member(container, "name") != "trainer") continue;
-    for (const nlohmann::json& variable : member(container, "env")) {
-      if (member(variable, "name") != "PYTORCH_CUDA_ALLOC_CONF") continue;
-      const nlohmann::json& value = member(variable, "value");
-      return value.is_string() &&
-             value.get_ref<const std::string&>().find("expandable_segments:True") != std::string::npos;
+  for (const nlohmann::json& container : list_member(member(pod_template, "spec"), "containers")) {
+    if (text(member(container, "name")) != api::kTrainerContainer) continue;
+    for (const nlohmann::json& variable : list_member(container, "env")) {
+      const std::string name = text(member(variable, "name"));
+      if (name != "PYTORCH_CUDA_ALLOC_CONF" && name != "PYTORCH_ALLOC_CONF") continue;
+      if (text(member(variable, "value")).find("expandable_segments:True") == std::string::npos) return false;
     }
   }
   return true;

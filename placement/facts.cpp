@@ -4,14 +4,16 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "api/json_member.h"
 #include "api/names.h"
 #include "base/saturating.h"
 #include "base/text.h"
-#include "placement/json_member.h"
 
 namespace loadline::placement {
 namespace {
 
+using api::member;
+using api::text;
 using nlohmann::json;
 
 bool truth(const json& value) { return value.is_boolean() && value.get<bool>(); }

@@ -5,14 +5,15 @@
 #include <nlohmann/json.hpp>
 
 #include "api/codec.h"
+#include "api/json_member.h"
 #include "api/unsupported.h"
 #include "base/text.h"
 #include "estimator/workload.h"
-#include "placement/json_member.h"
 
 namespace loadline::placement {
 namespace {
 
+using api::member;
 using nlohmann::json;
 using Type = FieldError::Type;
 

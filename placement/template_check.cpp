@@ -6,14 +6,17 @@
 #include <optional>
 #include <string_view>
 
+#include "api/json_member.h"
 #include "api/names.h"
 #include "base/text.h"
 #include "placement/job_check.h"
-#include "placement/json_member.h"
 
 namespace loadline::placement {
 namespace {
 
+using api::list_member;
+using api::member;
+using api::object_member;
 using nlohmann::json;
 using Type = FieldError::Type;
 

@@ -146,15 +146,14 @@ TEST(Options, CompiledLayersKeepLess) {
 
 TEST(Options, TheAllocatorsCacheCountsWhenTheTrainerTurnsExpandableSegmentsOff) {
   api::TrainingJobSpec spec = lora_spec("llama-3.1-8b");
-  const auto with_variable = [&](const char* value) {
+  const auto with_variable = [&](const char* value, const char* name = "PYTORCH_CUDA_ALLOC_CONF") {
     spec.podTemplate = {
-        {"spec",
-         {{"containers",
-           {{{"name", "trainer"}, {"env", {{{"name", "PYTORCH_CUDA_ALLOC_CONF"}, {"value", value}}}}}}}}}};
+        {"spec", {{"containers", {{{"name", "trainer"}, {"env", {{{"name", name}, {"value", value}}}}}}}}}};
     return resolved(spec);
   };
   EXPECT_TRUE(resolved(spec).expandable_segments);
   EXPECT_TRUE(with_variable("expandable_segments:True").expandable_segments);
+  EXPECT_FALSE(with_variable("max_split_size_mb:512", "PYTORCH_ALLOC_CONF").expandable_segments);
   const Workload native = with_variable("max_split_size_mb:512");
   EXPECT_FALSE(native.expandable_segments);
   const Estimate splintered = estimate(native, one_gpu());

@@ -1,4 +1,4 @@
-// Reading foreign JSON without trust: what is missing, or of another type, reads as nothing. Internal to placement/.
+// Reading foreign JSON without trust: what is missing, or of another type, reads as nothing.
 //
 // Thread-safety: pure functions. Ownership: a reference lives as long as the document.
 #pragma once
@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace loadline::placement {
+namespace loadline::api {
 
 /// A member of any JSON value; null when there is none or `object` is not an object.
 [[nodiscard]] inline const nlohmann::json& member(const nlohmann::json& object, const char* key) {
@@ -35,4 +35,4 @@ namespace loadline::placement {
   return value.is_object() ? value : kEmpty;
 }
 
-}  // namespace loadline::placement
+}  // namespace loadline::api
