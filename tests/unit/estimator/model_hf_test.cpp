@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -10,24 +9,13 @@
 #include <nlohmann/json.hpp>
 
 #include "estimator/model.h"
+#include "models.h"
 
 namespace loadline::estimator {
 namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
-
-Model preset(const char* name) {
-  auto model = model_from_preset(name);
-  EXPECT_TRUE(model.ok()) << name;
-  return model.ok() ? *model : Model{};
-}
-
-std::string test_name(std::string name) {
-  std::replace_if(
-      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  return name;
-}
 
 TEST(HuggingFaceConfig, OfLlamaGivesTheSameCountAsThePreset) {
   const auto model = model_from_hf_config(json::parse(R"({

@@ -4,29 +4,16 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <algorithm>
-#include <cctype>
 #include <map>
 
 #include "api/training_job.h"
 #include "estimator/tables.h"
+#include "models.h"
 
 namespace loadline::estimator {
 namespace {
 
 using ::testing::HasSubstr;
-
-Model preset(const char* name) {
-  auto model = model_from_preset(name);
-  EXPECT_TRUE(model.ok()) << name;
-  return model.ok() ? *model : Model{};
-}
-
-std::string test_name(std::string name) {
-  std::replace_if(
-      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  return name;
-}
 
 class PublishedCount : public ::testing::TestWithParam<std::string> {};
 

@@ -130,6 +130,12 @@ class World final : public Reader {
     }
     ADD_FAILURE() << "the operator does not come to rest: " << dump(look(key));
   }
+  /// And lets the gangs that it started run.
+  void settle_running() {
+    settle();
+    run_gangs();
+    settle();
+  }
   static std::string dump(const Decision& decision) {
     std::string out;
     for (const Action& action : decision.actions) {

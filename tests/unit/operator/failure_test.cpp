@@ -13,9 +13,7 @@ using testing::HasSubstr;
 
 TEST(Failure, IsRetriedAfterAPauseThatDoubles) {
   World world = two_pools_and_a_job();
-  world.settle();
-  world.run_gangs();
-  world.settle();
+  world.settle_running();
   world.fail_gang("llama-a1", 1, "ValueError: bad sample");
   world.settle();
   EXPECT_EQ(world.phase(), "Restarting");
@@ -38,9 +36,7 @@ TEST(Failure, EndsTheJobAtTheLimitAndSaysWhy) {
   job["spec"]["restart"] = {{"maxFailures", 2}, {"backoff", "1s"}};
   World world = two_pools_and_a_job(job);
   for (int i = 1; i <= 2; ++i) {
-    world.settle();
-    world.run_gangs();
-    world.settle();
+    world.settle_running();
     world.fail_gang("llama-a" + std::to_string(i), 1, "ValueError: bad sample 17");
     world.settle();
     world.pass(seconds(60));
@@ -61,9 +57,7 @@ TEST(Failure, WaitsForBetterEvidenceWhileAPeerIsSilent) {
   world.add_node("spot-0", a100_labels("spot", true));
   world.add_node("spot-1", a100_labels("spot", true));
   world.put(resources::kTrainingJobs, job);
-  world.settle();
-  world.run_gangs();
-  world.settle();
+  world.settle_running();
   world.pass(seconds(600));
   // Rank 1's machine is off; rank 0 only sees its connection break, and the Job fails for that.
   world.end_pod("llama-a1-0-x", "Failed", 1, "NCCL error: connection reset by peer");
@@ -93,9 +87,7 @@ TEST(Start, ThatNeverComesEndsTheAttemptAsInfrastructure) {
 TEST(History, IsBoundedAndItsCountersAreNot) {
   World world = two_pools_and_a_job();
   for (int i = 1; i <= 25; ++i) {
-    world.settle();
-    world.run_gangs();
-    world.settle();
+    world.settle_running();
     world.pass(seconds(4000));
     const kube::ObjectKey key{"team", "llama-a" + std::to_string(i)};
     ASSERT_TRUE(world.has(core::kJobs, key)) << i << " " << world.status().dump(1);

@@ -50,9 +50,7 @@ TEST(OptOut, OfANamespaceMeansNoWritesWhateverTheLabelsValue) {
 
 TEST(OptOut, LeavesARunningGangAloneAndIsTakenBackByRemovingTheLabel) {
   World world = two_pools_and_a_job();
-  world.settle();
-  world.run_gangs();
-  world.settle();
+  world.settle_running();
   world.label_namespace(api::label::kIgnore, "");
   world.reclaim_node("spot-0");
   world.pass(seconds(600));

@@ -13,9 +13,7 @@ using testing::HasSubstr;
 
 TEST(OutOfMemory, ChangesTheLayoutInsteadOfRepeatingIt) {
   World world = two_pools_and_a_job();
-  world.settle();
-  world.run_gangs();
-  world.settle();
+  world.settle_running();
   const std::string first = world.status()["attempts"][0]["layout"];
   world.fail_gang("llama-a1", 1, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB");
   world.settle();
@@ -33,9 +31,7 @@ TEST(OutOfMemory, ChangesTheLayoutInsteadOfRepeatingIt) {
 TEST(OutOfMemory, EndsTheJobWithAdviceWhenNothingElseIsLeft) {
   World world = two_pools_and_a_job();
   for (int i = 1; i <= 30 && world.phase() != "Failed"; ++i) {
-    world.settle();
-    world.run_gangs();
-    world.settle();
+    world.settle_running();
     world.fail_gang("llama-a" + std::to_string(i), 1, "torch.OutOfMemoryError: CUDA out of memory.");
     world.settle();
     world.pass(seconds(60));
@@ -46,9 +42,7 @@ TEST(OutOfMemory, EndsTheJobWithAdviceWhenNothingElseIsLeft) {
 
 TEST(OutOfMemory, OfTheHostFailsTheJobAndNamesTheLimit) {
   World world = two_pools_and_a_job();
-  world.settle();
-  world.run_gangs();
-  world.settle();
+  world.settle_running();
   world.fail_gang("llama-a1", 137, "", "OOMKilled");
   world.settle();
   EXPECT_EQ(world.phase(), "Failed");

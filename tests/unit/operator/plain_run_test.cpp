@@ -29,9 +29,7 @@ TEST(PlainRun, IsSizedPlacedAndGivenItsChildren) {
 
 TEST(PlainRun, ShowsRunningAndThenSuccess) {
   World world = two_pools_and_a_job();
-  world.settle();
-  world.run_gangs();
-  world.settle();
+  world.settle_running();
   EXPECT_EQ(world.phase(), "Running");
   EXPECT_EQ(world.condition("Running")["status"], "True");
   world.pass(seconds(3600));
@@ -67,9 +65,7 @@ TEST(PlainRun, WritesNothingOnceSettled) {
 
 TEST(PlainRun, StaysSucceededWhateverHappensToTheSpecOrTheNodes) {
   World world = two_pools_and_a_job();
-  world.settle();
-  world.run_gangs();
-  world.settle();
+  world.settle_running();
   world.finish_gang("llama-a1");
   world.settle();
   world.edit_spec(resources::kTrainingJobs, world.job_key, {{"suspend", true}});

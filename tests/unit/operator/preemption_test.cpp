@@ -14,9 +14,7 @@ using testing::HasSubstr;
 
 TEST(Preemption, MovesTheGangToAnotherPoolWithTheSameClaim) {
   World world = two_pools_and_a_job();
-  world.settle();
-  world.run_gangs();
-  world.settle();
+  world.settle_running();
   world.pass(seconds(600));
   world.reclaim_node("spot-0");
   world.settle();
@@ -41,9 +39,7 @@ TEST(Preemption, MovesTheGangToAnotherPoolWithTheSameClaim) {
 
 TEST(Preemption, IsSeenAtOnceEvenOfAGangThatHasJustBegun) {
   World world = two_pools_and_a_job();
-  world.settle();
-  world.run_gangs();
-  world.settle();
+  world.settle_running();
   world.pass(seconds(1));
   world.reclaim_node("spot-0");
   world.settle();
@@ -58,9 +54,7 @@ TEST(Preemption, OfOneWorkersNodeEndsTheWholeGang) {
   world.add_node("spot-0", a100_labels("spot", true));
   world.add_node("spot-1", a100_labels("spot", true));
   world.put(resources::kTrainingJobs, job);
-  world.settle();
-  world.run_gangs();
-  world.settle();
+  world.settle_running();
   ASSERT_EQ(world.phase(), "Running");
   world.pass(seconds(600));
   world.reclaim_node("spot-1");
@@ -76,9 +70,7 @@ TEST(Preemption, WaitsForSurvivingPodsBeforeTheNextAttempt) {
   world.put(resources::kGPUPools, a100_pool("spot", true, "1.50"));
   for (const char* node : {"spot-0", "spot-1", "spot-2", "spot-3"}) world.add_node(node, a100_labels("spot", true));
   world.put(resources::kTrainingJobs, job);
-  world.settle();
-  world.run_gangs();
-  world.settle();
+  world.settle_running();
   world.pass(seconds(600));
   world.reclaim_node("spot-0");
   world.settle();
@@ -94,9 +86,7 @@ TEST(Preemption, WaitsWhenNoOtherPoolHasRoom) {
   world.put(resources::kGPUPools, a100_pool("spot", true, "1.50"));
   world.add_node("spot-0", a100_labels("spot", true));
   world.put(resources::kTrainingJobs, llama());
-  world.settle();
-  world.run_gangs();
-  world.settle();
+  world.settle_running();
   world.pass(seconds(600));
   world.reclaim_node("spot-0");
   world.settle();
@@ -132,9 +122,7 @@ TEST(Preemption, IsNotCountedAsAFailureOfTheTrainer) {
   job["spec"]["restart"]["maxFailures"] = 2;
   World world = two_pools_and_a_job(job);
   for (int i = 1; i <= 5; ++i) {
-    world.settle();
-    world.run_gangs();
-    world.settle();
+    world.settle_running();
     world.pass(seconds(4000));
     const std::string pool = world.status()["placement"]["pool"];
     const std::string job_name = "llama-a" + std::to_string(i);

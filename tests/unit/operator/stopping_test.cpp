@@ -14,9 +14,7 @@ using testing::HasSubstr;
 
 TEST(Suspend, EndsTheGangKeepsTheClaimAndGoesOnLater) {
   World world = two_pools_and_a_job();
-  world.settle();
-  world.run_gangs();
-  world.settle();
+  world.settle_running();
   world.edit_spec(resources::kTrainingJobs, world.job_key, {{"suspend", true}});
   world.settle();
   EXPECT_EQ(world.phase(), "Suspended");
@@ -81,9 +79,7 @@ TEST(Deadline, EndsTheJob) {
   json job = llama();
   job["spec"]["activeDeadlineSeconds"] = 3600;
   World world = two_pools_and_a_job(job);
-  world.settle();
-  world.run_gangs();
-  world.settle();
+  world.settle_running();
   world.pass(seconds(3601));
   world.settle();
   EXPECT_EQ(world.phase(), "Failed");
@@ -95,9 +91,7 @@ TEST(TimeToLive, DeletesAFinishedJobInTimeWithoutAnyOtherEvent) {
   json job = llama();
   job["spec"]["ttlSecondsAfterFinished"] = 60;
   World world = two_pools_and_a_job(job);
-  world.settle();
-  world.run_gangs();
-  world.settle();
+  world.settle_running();
   world.finish_gang("llama-a1");
   world.settle();
   ASSERT_TRUE(world.requeue);
@@ -113,9 +107,7 @@ TEST(Deletion, WhileRunningTakesTheClaimOnlyWhenToldTo) {
     json job = llama();
     if (told) job["spec"]["checkpoint"]["volume"]["retain"] = "Delete";
     World world = two_pools_and_a_job(job);
-    world.settle();
-    world.run_gangs();
-    world.settle();
+    world.settle_running();
     world.remove(resources::kTrainingJobs, world.job_key);
     world.settle();
     world.end_deleted_pods();
@@ -130,9 +122,7 @@ TEST(Deletion, WaitsForThePodsBeforeItTakesTheClaim) {
   json job = llama();
   job["spec"]["checkpoint"]["volume"]["retain"] = "Delete";
   World world = two_pools_and_a_job(job);
-  world.settle();
-  world.run_gangs();
-  world.settle();
+  world.settle_running();
   world.remove(resources::kTrainingJobs, world.job_key);
   world.settle();
   EXPECT_TRUE(world.has(core::kPersistentVolumeClaims, {"team", "llama-checkpoint"}));

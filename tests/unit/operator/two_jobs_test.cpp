@@ -9,9 +9,7 @@ namespace {
 
 TEST(Replacement, UnderTheSameNameDoesNotTakeOverTheOldJobsChildren) {
   World world = two_pools_and_a_job();
-  world.settle();
-  world.run_gangs();
-  world.settle();
+  world.settle_running();
   world.remove(resources::kTrainingJobs, world.job_key);
   world.put(resources::kTrainingJobs, llama());
   world.settle();
