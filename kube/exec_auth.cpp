@@ -89,15 +89,20 @@ Result<std::string> run(const ExecPlugin& plugin) {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDOUT_FILENO);
-  // Our connections are not the plugin's, nor a daemon's that it may leave behind; nor are the signals we block.
+  // Our connections are not the plugin's, nor a daemon's that it may leave behind; nor are the signals that we
+  // block or ignore.
   posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none;
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  posix_spawnattr_setsigdefault(&attributes, &pipe);
   posix_spawnattr_setpgroup(&attributes, 0);  // a group of its own, so that it ends with all that it started
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   std::vector<std::string> argument_texts{plugin.command};
   argument_texts.insert(argument_texts.end(), plugin.args.begin(), plugin.args.end());
   std::vector<std::string> environment_texts = child_environment(plugin);

@@ -162,12 +162,13 @@ TEST_F(ExecTest, APluginDoesNotInheritOurFiles) {
   ::close(open_file);
 }
 
-TEST_F(ExecTest, APluginDoesNotInheritTheSignalsWeBlock) {
+TEST_F(ExecTest, APluginDoesNotInheritTheSignalsWeBlockOrIgnore) {
   sigset_t term;
   sigset_t before;
   sigemptyset(&term);
   sigaddset(&term, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &term, &before);
+  const auto handler_before = std::signal(SIGPIPE, SIG_IGN);
   // Not a shell, which changes its signals by itself. It gives no credential, but that is not the matter here.
   const std::string seen = (folder_ / "seen").string();
   ExecPlugin copies_its_status = plugin("");
@@ -175,6 +176,10 @@ TEST_F(ExecTest, APluginDoesNotInheritTheSignalsWeBlock) {
   copies_its_status.args = {"/proc/self/status", seen};
   EXPECT_FALSE(exec_auth(copies_its_status, clock_)->credentials().ok());
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  std::signal(SIGPIPE, handler_before);
+  const std::size_t ignored = read_file(seen)->find("SigIgn:\t");
+  ASSERT_NE(ignored, std::string::npos);
+  EXPECT_EQ(std::stoull(read_file(seen)->substr(ignored + 8), nullptr, 16) & (1ULL << (SIGPIPE - 1)), 0U);
   EXPECT_NE(read_file(seen)->find("SigBlk:\t0000000000000000"), std::string::npos) << *read_file(seen);
 }
 
