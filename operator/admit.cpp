@@ -25,7 +25,6 @@ bool admit(Draft& draft) {
     draft.tell(kube::Event::Type::Warning, "Invalid", "Admit", message);
   }
   draft.set_false(api::condition::kAdmitted, "Invalid", message);
-  draft.status.phase = "Invalid";
   return false;
 }
 

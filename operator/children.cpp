@@ -65,13 +65,31 @@ void say_if_stuck(Draft& draft, const Member& member) {
                       "taint it node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, if the machine is off");
 }
 
+/// A Job is made suspended, and started when its uid is in the stored status: that write was conditional, so whoever
+/// made it knew the job as it is. A create that arrives after its attempt has ended starts no pod.
+void start_gang(Draft& draft, const api::AttemptStatus& attempt, const kube::Object& job) {
+  const auto& stored = draft.seen.job.status.attempts;
+  if (stored.empty() || stored.back().number != attempt.number || stored.back().jobUID != job.uid()) return;
+  if (!kube::bool_at(job.json(), {"spec", "suspend"}).value_or(false)) return;
+  draft.after_status.emplace_back(MergePatch{
+      core::kJobs,
+      job.key(),
+      {{"metadata", {{"resourceVersion", job.resource_version()}}}, {"spec", {{"suspend", false}}}}});
+}
+
 }  // namespace
 
-void keep_children(Draft& draft) {
+void keep_children(Draft& draft, bool admitted) {
   api::AttemptStatus* attempt = draft.live();
   if (attempt == nullptr || !draft.status.placement || !draft.status.placement->layout) return;
   remove_old(draft, attempt->number);
-  const bool has_job = view_job(draft.seen, attempt->number).job || attempt->jobUID;
+  const kube::Object job = view_job(draft.seen, attempt->number).job;
+  if (job) start_gang(draft, *attempt, job);
+  const bool has_job = job || attempt->jobUID;
+  if (!admitted) {
+    if (has_job) return;
+    return end_attempt(draft, api::AttemptCause::Infrastructure, "its spec is refused since; see condition Admitted");
+  }
 
   const placement::Pool* pool = draft.seen.cluster->inventory.find(attempt->pool);
   if (pool == nullptr) {

@@ -49,9 +49,13 @@ void note_resumed(Draft& draft) {
 }
 
 /// No attempt lives: conclude, wait for the old gang, for its time, or start the next.
-void next_attempt(Draft& draft) {
+void next_attempt(Draft& draft, bool admitted) {
   const bool gang_gone = clear_gang(draft);
   if (is_finished(draft.status) || conclude(draft)) return;
+  if (!admitted) {
+    draft.status.phase = "Invalid";
+    return;
+  }
   if (suspended(draft)) {
     if (gang_gone) size(draft);
     return show_suspended(draft, gang_gone);
@@ -81,12 +85,14 @@ Decision decide(const Observed& seen) {
     clean_up(draft);
   } else if (is_finished(draft.status)) {
     after_the_end(draft);
-  } else if (admit(draft)) {
-    follow_claim(draft);
+  } else {
+    // A spec that the rules of now refuse starts nothing; a gang that it started under older ones is followed to its end.
+    const bool admitted = admit(draft);
+    if (admitted) follow_claim(draft);
     follow_attempt(draft);
     stop_if_asked(draft);
-    if (draft.live() == nullptr) next_attempt(draft);
-    if (draft.live() != nullptr) keep_children(draft);
+    if (draft.live() == nullptr) next_attempt(draft, admitted);
+    if (draft.live() != nullptr) keep_children(draft, admitted);
   }
   return draft.finish();
 }

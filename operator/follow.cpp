@@ -203,7 +203,7 @@ void follow_attempt(Draft& draft) {
     return end_attempt(draft, AttemptCause::Succeeded, "every rank ended with exit code 0");
   }
   if (job.failing) return end_failed(draft, gang, job);
-  if (attempt->jobUID && (!job.job || job.job.deleting())) {
+  if (attempt->jobUID && (job.job.uid() != *attempt->jobUID || job.job.deleting())) {
     return end_attempt(draft, AttemptCause::Infrastructure, "the attempt's Job was deleted from outside");
   }
   if (end_if_member_lost(draft, gang, job)) return;

@@ -75,7 +75,7 @@ void project_node(json& node) {
 
 void project_job(json& job) {
   keep_metadata(job);
-  if (json* spec = part(job, "spec")) keep(*spec, {"completions", "parallelism"});
+  if (json* spec = part(job, "spec")) keep(*spec, {"completions", "parallelism", "suspend"});
   if (json* status = part(job, "status")) keep(*status, {"conditions"});
 }
 

@@ -207,7 +207,8 @@ json render_job(const Rendering& r) {
         {"labels", labels},
         {"ownerReferences", json::array({owner_reference(r.job)})}}},
       {"spec",
-       {{"completionMode", "Indexed"},
+       {{"suspend", true},  // keep_children() starts it
+        {"completionMode", "Indexed"},
         {"completions", nodes},
         {"parallelism", nodes},
         {"backoffLimit", 0},

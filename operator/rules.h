@@ -17,7 +17,7 @@ namespace loadline::controller {
 
 // admit.cpp
 
-/// Sets Admitted; false when the spec is invalid, and then nothing else may be done for the job.
+/// Sets Admitted; false when the spec is invalid, and then nothing may be made from it.
 bool admit(Draft& draft);
 
 // follow.cpp
@@ -41,8 +41,9 @@ void follow_progress(Draft& draft);
 
 // children.cpp
 
-/// Creates what the live attempt lacks; removes what older ones left.
-void keep_children(Draft& draft);
+/// Creates what the live attempt lacks, as far as its spec is still admitted, and starts its gang; removes what older
+/// attempts left.
+void keep_children(Draft& draft, bool admitted);
 /// Removes what ended attempts still have running, by force where the node is provably gone.
 /// True when nothing of any attempt runs any more.
 bool clear_gang(Draft& draft);

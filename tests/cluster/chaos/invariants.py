@@ -133,14 +133,25 @@ def _promises_fit(state: State, event: Event, before: Object | None) -> str | No
     return None
 
 
+def _starts(event: Event, before: Object | None) -> bool:
+    """Whether pods may be made for a gang from now on."""
+    if event.resource != "jobs" or not label(event.object, JOB_UID):
+        return False
+    return not event.object["spec"].get("suspend") and (before is None or bool(before["spec"].get("suspend")))
+
+
 def _gang_is_recorded_whole(state: State, event: Event, before: Object | None) -> str | None:
-    """A Job is made for a recorded attempt that lives, for all of its nodes."""
-    if event.resource != "jobs" or before is not None or not label(event.object, JOB_UID):
+    """A Job is made suspended, and started as the one on record for an attempt that lives, for all of its nodes."""
+    if not _starts(event, before):
         return None
+    if before is None:
+        return "a Job that is made running"
     owner = state.get("trainingjobs", label(event.object, JOB_UID))
     attempt = live_attempt(owner) if owner else None
     if attempt is None or str(attempt["number"]) != label(event.object, ATTEMPT):
         return "a Job without a live attempt that is recorded"
+    if attempt.get("jobUID") != event.uid:
+        return f"a Job that is not the one on record, {attempt.get('jobUID')}"
     spec = event.object["spec"]
     if not spec.get("completions") == spec.get("parallelism") == attempt["nodes"]:
         return f"a Job of {spec.get('parallelism')} of {spec.get('completions')} pods for {attempt['nodes']} nodes"
@@ -164,8 +175,8 @@ def _runs_only_whole(state: State, event: Event, before: Object | None) -> str |
 
 
 def _one_attempt_at_a_time(state: State, event: Event, before: Object | None) -> str | None:
-    """No Job is made while a pod of an earlier attempt might still write."""
-    if event.resource != "jobs" or before is not None or not label(event.object, JOB_UID):
+    """No gang starts while a pod of an earlier attempt might still write."""
+    if not _starts(event, before):
         return None
     nodes = {node["metadata"]["name"] for node in state.all("nodes")}
     for pod in state.all("pods"):

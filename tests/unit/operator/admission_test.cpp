@@ -77,6 +77,45 @@ TEST(Admission, RefusesWhatNothingActsOnEvenWhenTheWebhookDidNot) {
   }
 }
 
+/// As an upgrade with stricter rules leaves it.
+TEST(Admission, RefusedSinceIsFollowedToItsEndAndStartsNothing) {
+  World world = two_pools_and_a_job();
+  world.settle_running();
+  world.edit_spec(resources::kTrainingJobs, world.job_key, {{"queueName", "gpu-queue"}});
+  world.settle();
+  EXPECT_EQ(world.phase(), "Running");
+  EXPECT_EQ(world.condition("Admitted")["reason"], "Invalid");
+  World finishes = world;
+  finishes.finish_gang("llama-a1");
+  finishes.settle();
+  EXPECT_EQ(finishes.phase(), "Succeeded");
+  world.reclaim_node("spot-0");
+  world.settle();
+  EXPECT_EQ(world.phase(), "Invalid");
+  EXPECT_EQ(world.status()["endings"]["preemptions"], 1);
+  EXPECT_TRUE(world.names(core::kJobs).empty());
+  world.end_deleted_pods();
+  world.edit_spec(resources::kTrainingJobs, world.job_key, {{"queueName", nullptr}});
+  world.settle_running();
+  EXPECT_EQ(world.phase(), "Running");
+  EXPECT_EQ(world.status()["attempt"], 2);
+}
+
+TEST(Admission, RefusedBeforeTheGangWasMadeGivesItsPromiseBack) {
+  World world = two_pools_and_a_job();
+  while (!world.status().contains("attempts")) {
+    const Decision decision = world.look(world.job_key);
+    for (const Action& action : decision.actions) {
+      if (!world.carry_out(action) || std::holds_alternative<WriteStatus>(action)) break;
+    }
+  }
+  world.edit_spec(resources::kTrainingJobs, world.job_key, {{"queueName", "gpu-queue"}});
+  world.settle();
+  EXPECT_EQ(world.phase(), "Invalid");
+  EXPECT_TRUE(world.names(core::kJobs).empty());
+  EXPECT_EQ(world.status()["attempts"][0]["cause"], "Infrastructure");
+}
+
 TEST(Admission, SaysAllAtOnceEvenOfASpecThatCannotBeRead) {
   json job = llama();
   job["spec"]["queueName"] = "gpu-queue";

@@ -162,7 +162,8 @@ class World final : public Reader {
   /// The Job controller and the scheduler: pods for Jobs that have none, on nodes that match their selector.
   void run_gangs() {
     for (const kube::Object& job : list(core::kJobs, "")) {
-      if (pods_of(job.uid()).empty() && !finished(job)) make_pods(job);
+      const bool suspended = job.json()["spec"].value("suspend", false);
+      if (pods_of(job.uid()).empty() && !finished(job) && !suspended) make_pods(job);
     }
   }
   void finish_gang(const std::string& job_name) {

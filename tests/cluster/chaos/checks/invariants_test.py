@@ -47,9 +47,15 @@ def history(*steps: tuple[str, str, Object]) -> list[Event]:
             for number, (kind, resource, document) in enumerate(steps, 1)]
 
 
+def gang(number: int = 1) -> tuple[tuple[str, str, Object], ...]:
+    """A Job is made, and started."""
+    labels = {**LABELS, "loadline.dev/attempt": str(number)}
+    made, started = (child(f"a{number}", labels, completions=1, parallelism=1, suspend=s) for s in (True, False))
+    return ("ADDED", "jobs", made), ("MODIFIED", "jobs", started)
+
+
 START = (("ADDED", "nodes", node("n0")), ("ADDED", "gpupools", pool()), ("ADDED", "trainingjobs", job()))
-GANG = child("a1", completions=1, parallelism=1)
-LIVE = ("MODIFIED", "trainingjobs", job("u1", attempt()))
+LIVE = ("MODIFIED", "trainingjobs", job("u1", attempt(jobUID="a1")))
 ENDED = job("u1", attempt(cause="Preempted"), endings={"preemptions": 1})
 OVER = [{"type": "Succeeded", "status": "True"}]
 
@@ -61,15 +67,15 @@ class InvariantsTest(unittest.TestCase):
         return found[0] if found else ""
 
     def test_hold_for_a_preemption(self) -> None:
-        second = attempt(2, runningTime="now")
+        second = attempt(2, jobUID="a2")
         self.assertEqual("", self.broken(
-            LIVE, ("ADDED", "jobs", GANG), ("ADDED", "pods", pod("p1")),
+            LIVE, *gang(), ("ADDED", "pods", pod("p1")),
             ("MODIFIED", "trainingjobs", job("u1", attempt(runningTime="now"))),
             ("DELETED", "nodes", node("n0")), ("MODIFIED", "trainingjobs", ENDED), ("ADDED", "nodes", node("n1")),
-            ("MODIFIED", "trainingjobs", job("u1", attempt(cause="Preempted"), attempt(2), endings={"preemptions": 1})),
-            ("ADDED", "jobs", child("a2", {**LABELS, "loadline.dev/attempt": "2"}, completions=1, parallelism=1)),
-            ("ADDED", "pods", pod("p2", 2)),
             ("MODIFIED", "trainingjobs", job("u1", attempt(cause="Preempted"), second, endings={"preemptions": 1})),
+            *gang(2), ("ADDED", "pods", pod("p2", 2)),
+            ("MODIFIED", "trainingjobs", job("u1", attempt(cause="Preempted"), second | {"runningTime": "now"},
+                                             endings={"preemptions": 1})),
         ))
 
     def test_more_gpus_promised_than_there_are(self) -> None:
@@ -86,13 +92,20 @@ class InvariantsTest(unittest.TestCase):
         self.assertIn("it has 0", self.broken(("DELETED", "nodes", node("n0")), *wait, LIVE))
 
     def test_a_gang_that_is_not_recorded(self) -> None:
-        self.assertIn("without a live attempt", self.broken(("ADDED", "jobs", GANG)))
+        self.assertIn("without a live attempt", self.broken(*gang()))
+
+    def test_a_gang_that_is_not_the_one_on_record(self) -> None:
+        other = ("MODIFIED", "trainingjobs", job("u1", attempt(jobUID="a1 of before")))
+        self.assertIn("not the one on record", self.broken(other, *gang()))
+
+    def test_a_gang_that_is_made_running(self) -> None:
+        running = ("ADDED", "jobs", child("a1", completions=1, parallelism=1))
+        self.assertIn("made running", self.broken(LIVE, running))
 
     def test_a_part_of_a_gang(self) -> None:
-        part = child("a1", completions=1, parallelism=1)
-        record = ("MODIFIED", "trainingjobs", job("u1", attempt(gpus=16)))
+        record = ("MODIFIED", "trainingjobs", job("u1", attempt(gpus=16, jobUID="a1")))
         more = ("ADDED", "nodes", node("n1"))
-        self.assertIn("1 of 1 pods for 2 nodes", self.broken(more, record, ("ADDED", "jobs", part)))
+        self.assertIn("1 of 1 pods for 2 nodes", self.broken(more, record, *gang()))
 
     def test_running_with_half_a_gang(self) -> None:
         record = ("MODIFIED", "trainingjobs", job("u1", attempt(gpus=16, runningTime="now")))
@@ -100,12 +113,11 @@ class InvariantsTest(unittest.TestCase):
         self.assertIn("Running with 1 of 2", self.broken(more, ("ADDED", "pods", pod("p1")), record))
 
     def test_two_attempts_at_a_time(self) -> None:
-        told = job("u1", attempt(cause="Preempted"), attempt(2), endings={"preemptions": 1})
+        told = job("u1", attempt(cause="Preempted"), attempt(2, jobUID="a2"), endings={"preemptions": 1})
         second = ("MODIFIED", "trainingjobs", told)
-        gang = child("a2", {**LABELS, "loadline.dev/attempt": "2"}, completions=1, parallelism=1)
         more = ("ADDED", "nodes", node("n1"))
         self.assertIn("of attempt 1 still runs", self.broken(
-            more, LIVE, ("ADDED", "pods", pod("p1")), second, ("ADDED", "jobs", gang)))
+            more, LIVE, ("ADDED", "pods", pod("p1")), second, *gang(2)))
 
     def test_a_finished_job_that_goes_on(self) -> None:
         done = job("u1", conditions=OVER)
