@@ -18,7 +18,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("base", "kube", "api", "estimator", "placement", "serve", "webhook", "operator", "cli")
+FOLDERS = ("base", "kube", "api", "estimator", "placement", "serve", "webhook", "operator", "cli", "score")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 
 
