@@ -89,15 +89,22 @@ double offload(const Workload& w, const Layout& layout, Resident& r) {
   return host * w.recipe.host_slack;
 }
 
+double layer_input_bytes(const Workload& w, const Quantities& q) {
+  return residual_bytes(w, q) * d(w.model.hidden) / q.hidden_split;
+}
+
+double whole_layer_bytes(const Quantities& q) { return q.bytes.compute * q.layer_elements(); }
+
 void add_activations(const Workload& w, const Layout& layout, const Quantities& q, PhaseUse& use) {
   if (use.phase == Phase::OptimizerStep || w.model.fidelity == Fidelity::LowerBound) return;
   const Recipe& recipe = w.recipe;
   const double share = kept_share(w, layout.recompute);
   const double alive = q.tokens * q.kept_layers * q.in_flight;
-  const double layer_input = residual_bytes(w, q) * d(w.model.hidden) / q.hidden_split;
-  const double layer = q.bytes.compute * q.layer_elements();
+  const double layer_input = layer_input_bytes(w, q);
+  const double layer = whole_layer_bytes(q);
   const double recomputed = recomputed_layers(w, layout, q);
   use.kept_layers = q.kept_layers;
+  use.recomputed_layers = recomputed;
   if (recomputed > 0) {
     // On the host only the inputs in transit stay on the card: one going, one coming.
     const double inputs = layout.recompute == Recompute::Offload ? std::min(2.0, recomputed) : recomputed * q.in_flight;
@@ -140,16 +147,22 @@ void add_activations(const Workload& w, const Layout& layout, const Quantities& 
 }
 
 /// In the backward pass activations go as gradients come: all activations are there at its start, all gradients
-/// and one layer at its end. The fuller one counts.
-void settle_backward(PhaseUse& use) {
+/// and one layer at its end, a whole one if any is kept whole. The fuller one counts. Scores that are computed again
+/// are those of one layer at either end.
+void settle_backward(const Workload& w, const Layout& layout, const Quantities& q, PhaseUse& use) {
   double& gradients = use[Term::Gradients];
   double& kept = use[Term::KeptActivations];
   double& scores = use[Term::AttentionScores];
-  const double layers = std::max(1.0, use.kept_layers);
-  if (gradients + (kept + scores) / layers > kept + scores) {
-    kept /= layers;
-    scores /= layers;
+  if (use.kept_layers < 1) return;
+  const bool whole = use.kept_layers > use.recomputed_layers;
+  const double share = use.recomputed_layers > 0 ? 1 : kept_share(w, layout.recompute);
+  const double last = q.tokens * (whole ? share * whole_layer_bytes(q) : layer_input_bytes(w, q));
+  const double last_scores = layout.recompute == Recompute::None ? scores / use.kept_layers : scores;
+  if (gradients + last + last_scores > kept + scores) {
+    kept = last;
+    scores = last_scores;
     use.kept_layers = 1;
+    use.recomputed_layers = whole ? 0 : 1;
   } else {
     gradients = 0;
   }
@@ -209,7 +222,7 @@ PhaseUse phase_use(const Workload& w, const Layout& layout, const Quantities& q,
   use[Term::GatherBuffers] = gather(w, layout, q, phase).bytes();
   use[Term::ReduceBuffers] = reduce(w, layout, q, phase).bytes();
   if (phase == Phase::LayerBackward) {
-    if (!gradients_stay) settle_backward(use);
+    if (!gradients_stay) settle_backward(w, layout, q, use);
     if (w.method == Method::QLora) use[Term::Dequantisation] = q.bytes.compute * q.largest_matrix;
   }
   add_reserve(w, layout, q, r, use);

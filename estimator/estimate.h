@@ -58,7 +58,8 @@ enum class Stage : std::uint8_t { First, Last };  ///< of the pipeline; Last onl
 struct PhaseUse {
   Phase phase = Phase::Loss;
   Stage stage = Stage::First;
-  double kept_layers = 0;  ///< layers whose activations are alive
+  double kept_layers = 0;        ///< layers whose activations are alive
+  double recomputed_layers = 0;  ///< of these, those of which only the input is
   std::array<double, kTerms> bytes{};
 
   [[nodiscard]] double operator[](Term term) const { return bytes[static_cast<std::size_t>(term)]; }

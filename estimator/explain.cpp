@@ -68,9 +68,9 @@ std::string_view stage_text(const PhaseUse& use, const Layout& l) {
 
 std::string rank_line(const Sum& s) {
   const Quantities& q = s.q;
-  std::string text = "A rank " + std::string(stage_text(s.use, s.l)) + " holds " + number(q.local) +
-                     " parameters: " + number(q.layers) + " layers" + (q.has_embedding ? ", the embedding" : "") +
-                     (q.has_head ? ", the head" : "");
+  std::string text = s.l.pipeline > 1 ? "A rank " + std::string(stage_text(s.use, s.l)) : "Every rank";
+  text += " holds " + number(q.local) + " parameters: " + number(q.layers) + " layers" +
+          (q.has_embedding ? ", the embedding" : "") + (q.has_head ? ", the head" : "");
   if (q.tensor > 1) text += ", each matrix split in " + number(q.tensor);
   if (experts_unsharded(s.w, s.l) && s.l.sharding != Sharding::None) {
     text +=

@@ -69,15 +69,26 @@ std::string vocabulary_sum(const Sum& s, double bytes, double shards) {
   return " + embedding, head " + number(s.q.trained_whole) + " x " + per(bytes) + over(shards);
 }
 
+/// With an optimizer that steps in the backward pass: the largest of what exists one after the other, when that is less
+/// than everything. Empty otherwise.
+std::string one_at_a_time(const Sum& s, double bytes, double shards) {
+  if (!s.w.optimizer_in_backward || has_adapters(s.w)) return "";
+  const double unit = std::max({s.q.trained_layer, s.q.embedding, s.q.head});
+  if (unit >= (shards > 1 ? s.q.trained_whole / shards : s.q.trained_local)) return "";
+  return "one at a time, " + number(unit) + " x " + per(bytes);
+}
+
 std::string gradients_sum(const Sum& s, double bytes) {
-  if (s.w.optimizer_in_backward && !has_adapters(s.w)) {
-    const double unit = std::max({s.q.trained_layer, s.q.embedding, s.q.head});
-    if (unit * bytes < bytes * s.q.trained_whole / s.q.gradient_shards)
-      return "one at a time, " + number(unit) + " x " + per(bytes);
-  }
+  if (std::string one = one_at_a_time(s, bytes, s.q.gradient_shards); !one.empty()) return one;
   std::string text = trained_sum(s, bytes, s.q.gradient_shards, float_name(bytes) + " ");
   text += vocabulary_sum(s, s.q.bytes.compute, s.q.gradient_shards);
   return text;
+}
+
+std::string temporary_sum(const Sum& s) {
+  const double bytes = has_adapters(s.w) ? s.w.recipe.adapter_bytes : s.q.bytes.step;
+  if (std::string one = one_at_a_time(s, bytes, s.q.state_shards); !one.empty()) return one;
+  return trained_sum(s, bytes, s.q.state_shards, "temporary ") + vocabulary_sum(s, s.q.bytes.compute, s.q.state_shards);
 }
 
 std::string held_sum(const Sum& s) {
@@ -116,9 +127,9 @@ std::string kept_sum(const Sum& s) {
   const std::string whole = number(s.q.layer_elements()) + " x " + per(s.q.bytes.compute);
   const std::string hidden = number(static_cast<double>(s.w.model.hidden));
   const double kept = s.use.kept_layers;
-  const double recomputed = std::min(recomputed_layers(s.w, s.l, s.q), kept);
+  const double recomputed = s.use.recomputed_layers;
   if (recomputed <= 0) {
-    const double share = kept_share(s.w, s.l.recompute);
+    const double share = recomputed_layers(s.w, s.l, s.q) > 0 ? 1 : kept_share(s.w, s.l.recompute);
     return layers(kept) + whole + (share < 1 ? " x " + number(share) : "") + flights(s.q);
   }
   const bool offloaded = s.l.recompute == Recompute::Offload;
@@ -220,9 +231,7 @@ std::string term_sum(const Sum& s, Term term) {
     }
     case Term::Master: return trained_sum(s, q.bytes.master, q.state_shards, float_name(q.bytes.master) + " ");
     case Term::OptimizerStates: return states_sum(s);
-    case Term::OptimizerTemporary:
-      return trained_sum(s, adapters ? r.adapter_bytes : q.bytes.step, q.state_shards, "temporary ") +
-             vocabulary_sum(s, q.bytes.compute, q.state_shards);
+    case Term::OptimizerTemporary: return temporary_sum(s);
     case Term::ReferenceModel:
       return number(s.w.reference_copies) + " copy x " + shared_count(q.whole, q.local, q.weight_shards) + " x " +
              per(q.bytes.compute) + over(q.weight_shards);

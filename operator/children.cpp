@@ -71,10 +71,10 @@ void start_gang(Draft& draft, const api::AttemptStatus& attempt, const kube::Obj
   const auto& stored = draft.seen.job.status.attempts;
   if (stored.empty() || stored.back().number != attempt.number || stored.back().jobUID != job.uid()) return;
   if (!kube::bool_at(job.json(), {"spec", "suspend"}).value_or(false)) return;
-  draft.after_status.emplace_back(MergePatch{
-      core::kJobs,
-      job.key(),
-      {{"metadata", {{"resourceVersion", job.resource_version()}}}, {"spec", {{"suspend", false}}}}});
+  draft.after_status.emplace_back(
+      MergePatch{core::kJobs,
+                 job.key(),
+                 {{"metadata", {{"resourceVersion", job.resource_version()}}}, {"spec", {{"suspend", false}}}}});
 }
 
 }  // namespace

@@ -86,7 +86,8 @@ Decision decide(const Observed& seen) {
   } else if (is_finished(draft.status)) {
     after_the_end(draft);
   } else {
-    // A spec that the rules of now refuse starts nothing; a gang that it started under older ones is followed to its end.
+    // A spec that the rules of now refuse starts nothing; a gang that it started under older ones is followed to its
+    // end.
     const bool admitted = admit(draft);
     if (admitted) follow_claim(draft);
     follow_attempt(draft);

@@ -199,6 +199,10 @@ std::vector<Evidence> evidence(const std::vector<Member>& gang, const JobView& j
 std::set<std::string> avoided_nodes(const Observed& seen, std::int64_t number) {
   std::set<std::string> out;
   if (number == 0) return out;
+  for (const api::AttemptStatus& attempt : seen.job.status.attempts) {
+    const auto end = parse_rfc3339(attempt.endTime.value_or(""));
+    if (attempt.number == number && end && seen.now - *end >= kAvoidance) return out;
+  }
   for (const Member& member : members(seen, number)) {
     if (member.node.empty()) continue;
     const Evidence e = evidence_of(member);

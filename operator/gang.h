@@ -18,6 +18,9 @@ namespace loadline::controller {
 /// than its 300 s to evict, because a whole gang stands still meanwhile.
 inline constexpr std::chrono::seconds kLostContact{120};
 
+/// A node that refused a pod may be the only one there is, and what was wrong may have passed.
+inline constexpr std::chrono::minutes kAvoidance{10};
+
 enum class NodeHealth { Well, Ending, Lost, Gone };
 
 struct NodeView {
@@ -56,7 +59,7 @@ struct JobView {
                                              const std::string& capacity);
 
 /// Nodes that refused or lost pods of attempt `number` (as far as its pods are still there) through no fault of the
-/// trainer: the next attempt stays off them.
+/// trainer: the next attempt stays off them, for kAvoidance after that one ended.
 [[nodiscard]] std::set<std::string> avoided_nodes(const Observed& seen, std::int64_t number);
 
 }  // namespace loadline::controller

@@ -66,8 +66,8 @@ std::optional<double> learned_rate(const std::vector<api::TrainingJob>& jobs, co
       if (a.cause == api::AttemptCause::Preempted) losses += 1;
     }
   }
-  if (node_hours <= 0) return std::nullopt;
-  if (!prior) return losses / node_hours;
+  if (node_hours <= 0 || (!prior && node_hours < kPriorNodeHours)) return std::nullopt;
+  if (!prior) return (losses + 1) / (node_hours + kPriorNodeHours);
   return (losses + *prior * kPriorNodeHours) / (node_hours + kPriorNodeHours);
 }
 

@@ -15,7 +15,9 @@ namespace loadline::controller {
 inline constexpr double kPriorNodeHours = 24;
 
 /// Interruptions per node and hour: what the jobs' attempts on the pool went through, with the prior as if it had been
-/// seen over kPriorNodeHours (the mean of a Gamma posterior under Poisson losses). Nothing when nothing ran there.
+/// seen over kPriorNodeHours (the mean of a Gamma posterior under Poisson losses). Nothing when nothing ran there;
+/// without a prior nothing before kPriorNodeHours, as one short attempt would make a pool safe or hopeless, and then as
+/// if one loss more had been seen: none yet is not never.
 [[nodiscard]] std::optional<double> learned_rate(const std::vector<api::TrainingJob>& jobs, const std::string& pool,
                                                  std::optional<double> prior, TimePoint now);
 

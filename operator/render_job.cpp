@@ -46,12 +46,24 @@ bool has_entry(const json& list, const char* key, const std::string& name) {
 
 bool has_checkpoint(const Rendering& r) { return r.status.checkpoint && r.status.checkpoint->claim; }
 
+/// GPUs of the template, whatever pool it was written for.
+std::vector<std::string> gpu_names(const json& amounts) {
+  std::vector<std::string> out;
+  for (const auto& [name, amount] : amounts.items()) {
+    if (placement::is_gpu(name)) out.push_back(name);
+  }
+  return out;
+}
+
 void add_resources(json& trainer, const Rendering& r) {
+  const auto& layout = *r.status.placement->layout;
+  const auto extra = r.pool.extra_for(layout.nodes, layout.gpusPerNode);
   json& resources = child(trainer, "resources", json::value_t::object);
   for (const char* part : {"requests", "limits"}) {
     json& amounts = child(resources, part, json::value_t::object);
-    amounts[r.pool.resource] = std::to_string(r.status.placement->layout->gpusPerNode);
-    for (const auto& [name, count] : r.pool.extra_resources) set_default(amounts, name.c_str(), std::to_string(count));
+    for (const std::string& name : gpu_names(amounts)) amounts.erase(name);
+    amounts[r.pool.resource] = std::to_string(layout.gpusPerNode);
+    for (const auto& [name, count] : extra) set_default(amounts, name.c_str(), std::to_string(count));
   }
 }
 

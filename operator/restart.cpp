@@ -31,8 +31,9 @@ int trailing(const api::TrainingJobStatus& status, AttemptCause cause, bool brie
   return count;
 }
 
+/// A first wait that is longer than the longest stays as it is.
 double doubling(double first, int times) {
-  return std::min(first * std::exp2(std::clamp(times - 1, 0, 30)), kLongestBackoffSeconds);
+  return std::min(first * std::exp2(std::clamp(times - 1, 0, 30)), std::max(first, kLongestBackoffSeconds));
 }
 
 }  // namespace

@@ -47,9 +47,9 @@ void raise_to(Resources& most, const Resources& other) {
   for (const auto& [name, amount] : other) most[name] = std::max(most[name], amount);
 }
 
-// Requests of one container; what only has a limit requests that much.
-Resources container_requests(const json& container) {
-  const json& section = member(container, "resources");
+// Requests of one container, or of a pod as a whole; what only has a limit requests that much.
+Resources container_requests(const json& owner) {
+  const json& section = member(owner, "resources");
   Resources out = resources(member(section, "limits"));
   for (const auto& [name, amount] : resources(member(section, "requests"))) out[name] = amount;
   return out;
@@ -110,8 +110,23 @@ Resources pod_requests(const json& pod_spec) {
   }
   add(running, sidecars);
   raise_to(running, starting);
+  // What the pod itself states stands for all of its containers.
+  for (const auto& [name, amount] : container_requests(pod_spec)) running[name] = amount;
   add(running, resources(member(pod_spec, "overhead")));
   return running;
+}
+
+bool is_gpu(std::string_view resource) {
+  const std::size_t slash = resource.find('/');
+  if (slash == std::string_view::npos) return false;
+  const std::string_view name = resource.substr(slash + 1);
+  return name == "gpu" || name.starts_with("gpu.") || name.starts_with("mig-");
+}
+
+Resources requests_besides_gpus(const json& pod_template) {
+  Resources all = pod_requests(member(pod_template, "spec"));
+  std::erase_if(all, [](const auto& request) { return is_gpu(request.first); });
+  return all;
 }
 
 PodFacts pod_facts(const json& pod) {

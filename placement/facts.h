@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace loadline::placement {
@@ -51,5 +52,11 @@ struct PodFacts {
 
 /// The requests of a PodSpec, as the scheduler counts them.
 [[nodiscard]] Resources pod_requests(const nlohmann::json& pod_spec);
+
+/// A resource that counts GPUs: nvidia.com/gpu, amd.com/gpu, nvidia.com/mig-1g.10gb, nvidia.com/gpu.shared.
+[[nodiscard]] bool is_gpu(std::string_view resource);
+
+/// What a pod of this template asks for besides GPUs: how many of these it gets is the layout's to say.
+[[nodiscard]] Resources requests_besides_gpus(const nlohmann::json& pod_template);
 
 }  // namespace loadline::placement

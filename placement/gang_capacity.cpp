@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/saturating.h"
+#include "placement/node_affinity.h"
 #include "placement/node_state.h"
 #include "placement/words.h"
 
@@ -42,12 +43,31 @@ struct Bar {
   std::string words;
 };
 
-Bar bar_of(const Request& request, const PodNeeds& needs, const Pool& pool, const PoolNode& node) {
-  if (!request.pinned_zone.empty() && !node.zone.empty() && node.zone != request.pinned_zone) {
-    return {Reason::ZonePinned, "in zone " + node.zone};
-  }
-  if (node.state == NodeState::Partitioned) return {Reason::SharedGPUs, node.why};
-  if (node.state == NodeState::Ending) return {Reason::NodesEnding, node.why};
+// Pods for which `have` is enough, GPUs left aside. What a node does not say of itself is no limit, unless it is a
+// device: those that are there are said.
+std::int64_t pods_in(const Resources& have, const Resources& taken, const PodNeeds& needs, const Pool& pool,
+                     const Gang& gang, bool devices) {
+  const auto left = [&](const std::string& name) -> std::optional<std::int64_t> {
+    const auto found = have.find(name);
+    if (found == have.end()) return std::nullopt;
+    const auto used = taken.find(name);
+    return std::max<std::int64_t>(0, found->second - (used == taken.end() ? 0 : used->second));
+  };
+  std::int64_t pods = left("pods").value_or(kSaturated) / 1000;
+  const auto limit = [&](const std::string& name, std::int64_t milli) {
+    if (milli <= 0) return;
+    const auto free = left(name);
+    const bool device = name.find('/') != std::string::npos;
+    if (free) pods = std::min(pods, *free / milli);
+    if (!free && device && devices) pods = 0;
+  };
+  for (const auto& [name, milli] : needs.resources) limit(name, milli);
+  for (const auto& [name, count] : pool.extra_for(gang.nodes, gang.gpus_per_node)) limit(name, sat_mul(count, 1000));
+  return pods;
+}
+
+// Why the template keeps the gang off nodes like this one, now and for ever.
+Bar template_bar(const PodNeeds& needs, const Pool& pool, const PoolNode& node, const Gang& gang) {
   for (const Taint& taint : node.taints) {
     // Taints that come and go with the node's health are judged by its state.
     if (taint.key.rfind("node.kubernetes.io/", 0) == 0 || taint.key == "karpenter.sh/unregistered") continue;
@@ -61,26 +81,23 @@ Bar bar_of(const Request& request, const PodNeeds& needs, const Pool& pool, cons
       return {Reason::NotEnoughGPUs, std::string("without label ").append(key).append("=").append(value)};
     }
   }
+  if (!matches_terms(needs.node_terms, node.name, node.labels)) {
+    return {Reason::NotEnoughGPUs, "outside the template's nodeAffinity"};
+  }
+  // Devices may be on their way; what the machine has does not change.
+  if (pods_in(node.allocatable, {}, needs, pool, gang, false) < 1) {
+    return {Reason::NotEnoughGPUs, "too small for the pod's CPU, memory or devices"};
+  }
   return {};
 }
 
-// Pods that the node's other resources leave room for.
-std::int64_t room_besides_gpus(const PodNeeds& needs, const Pool& pool, const PoolNode& node, const Gang& gang) {
-  std::int64_t pods = node.free_resources.count("pods") > 0 ? whole(node.free_resources, "pods") : kSaturated;
-  const auto limit = [&](const std::string& name, std::int64_t milli) {
-    const auto found = node.free_resources.find(name);
-    const bool builtin = name.find('/') == std::string::npos;
-    if (milli <= 0 || (found == node.free_resources.end() && builtin)) return;
-    pods = std::min(pods, found == node.free_resources.end() ? 0 : found->second / milli);
-  };
-  for (const auto& [name, milli] : needs.resources) limit(name, milli);
-  if (gang.nodes > 1) {
-    for (const auto& [name, count] : pool.extra_resources) {
-      limit(name,
-            sat_mul(ceil_div(sat_mul(count, gang.gpus_per_node), std::max<std::int64_t>(1, pool.per_node)), 1000));
-    }
+Bar bar_of(const Request& request, const PodNeeds& needs, const Pool& pool, const PoolNode& node, const Gang& gang) {
+  if (!request.pinned_zone.empty() && !node.zone.empty() && node.zone != request.pinned_zone) {
+    return {Reason::ZonePinned, "in zone " + node.zone};
   }
-  return pods;
+  if (node.state == NodeState::Partitioned) return {Reason::SharedGPUs, node.why};
+  if (node.state == NodeState::Ending) return {Reason::NodesEnding, node.why};
+  return template_bar(needs, pool, node, gang);
 }
 
 // What stands in the way, counted over nodes.
@@ -93,17 +110,20 @@ struct Tally {
   std::map<std::string, std::int64_t> words;  // of bars, with the number of nodes
   std::int64_t pods_existing = 0;             // on nodes that may serve one day
   std::int64_t pods_booting = 0;
-  std::int64_t going = 0;  // nodes that an autoscaler may replace
+  std::int64_t going = 0;   // nodes that an autoscaler may replace
+  std::int64_t suited = 0;  // nodes that the template lets the gang onto, whatever is wrong with them now
 };
 
-Tally tally_nodes(const Request& request, const PodNeeds& needs, const Pool& pool,
-                  const std::vector<std::int64_t>& free, const Gang& gang) {
+Tally tally_nodes(const Request& request, const PodNeeds& needs, const Pool& pool, const std::vector<NodeRoom>& rooms,
+                  const Gang& gang) {
   Tally tally;
   for (std::size_t i = 0; i < pool.nodes.size(); ++i) {
     const PoolNode& node = pool.nodes[i];
     const std::int64_t size = node.gpus > 0 ? node.gpus : pool.per_node;
-    const std::int64_t whole_node = size / gang.gpus_per_node;
-    const Bar bar = bar_of(request, needs, pool, node);
+    const std::int64_t whole_node =
+        std::min(size / gang.gpus_per_node, pods_in(node.allocatable, {}, needs, pool, gang, false));
+    if (template_bar(needs, pool, node, gang).reason == Reason::Fits) ++tally.suited;
+    const Bar bar = bar_of(request, needs, pool, node, gang);
     if (bar.reason != Reason::Fits) {
       ++tally.barred_nodes[bar.reason];
       tally.barred_pods[bar.reason] += whole_node;
@@ -122,8 +142,8 @@ Tally tally_nodes(const Request& request, const PodNeeds& needs, const Pool& poo
       ++tally.avoided;
       continue;
     }
-    const std::int64_t by_gpus = free[i] / gang.gpus_per_node;
-    const std::int64_t pods = std::min(by_gpus, room_besides_gpus(needs, pool, node, gang));
+    const std::int64_t by_gpus = rooms[i].gpus / gang.gpus_per_node;
+    const std::int64_t pods = std::min(by_gpus, pods_in(node.free_resources, rooms[i].taken, needs, pool, gang, true));
     if (by_gpus < whole_node) ++tally.busy;
     if (pods < by_gpus) ++tally.other_resources;
     tally.pods_by_zone[node.zone] += pods;
@@ -176,6 +196,14 @@ Reason permanent_cause(const Tally& tally, const Gang& gang) {
   return cause;
 }
 
+// Whether the template asks for another value of a label than all nodes of the pool have.
+bool contradicts(const PodNeeds& needs, const Pool& pool) {
+  return std::any_of(needs.node_selector.begin(), needs.node_selector.end(), [&](const auto& wanted) {
+    const auto found = pool.node_selector.find(wanted.first);
+    return found != pool.node_selector.end() && found->second != wanted.second;
+  });
+}
+
 }  // namespace
 
 PodNeeds pod_needs(const api::TrainingJob& job) {
@@ -183,9 +211,8 @@ PodNeeds pod_needs(const api::TrainingJob& job) {
   const json& pod = job.spec.podTemplate;
   if (!pod.is_object() || !pod.contains("spec") || !pod["spec"].is_object()) return needs;
   const json& spec = pod["spec"];
-  for (const auto& [name, milli] : pod_requests(spec)) {
-    if (name != "nvidia.com/gpu") needs.resources[name] = milli;
-  }
+  needs.resources = requests_besides_gpus(pod);
+  needs.node_terms = node_selector_terms(spec);
   needs.tolerations = template_tolerations(spec);
   if (const auto selector = spec.find("nodeSelector"); selector != spec.end() && selector->is_object()) {
     for (const auto& [key, value] : selector->items()) {
@@ -202,23 +229,27 @@ Gang gang_of(std::int64_t gpus, std::int64_t per_node) {
   return {total / each, each};
 }
 
-GangCapacity gang_capacity(const Request& request, const PodNeeds& needs, const Pool& pool,
-                           const std::vector<std::int64_t>& free, const Gang& gang) {
+GangCapacity gang_capacity(const Request& request, const PodNeeds& needs, const Pool& pool, const PoolRoom& room,
+                           const Gang& gang) {
   GangCapacity capacity;
-  const Tally tally = tally_nodes(request, needs, pool, free, gang);
+  const Tally tally = tally_nodes(request, needs, pool, room.nodes, gang);
   choose_zone(tally, request, gang, capacity);
 
   const std::int64_t existing = static_cast<std::int64_t>(pool.nodes.size()) - tally.going;
-  const std::int64_t more = std::max<std::int64_t>(0, pool.max_nodes.value_or(0) - existing);
+  const std::int64_t can_come = std::max<std::int64_t>(0, pool.max_nodes.value_or(0) - existing);
+  const std::int64_t more = std::max<std::int64_t>(0, can_come - room.nodes_to_come);
   const auto pool_zone = pool.node_selector.find("topology.kubernetes.io/zone");
   const bool elsewhere =
       !request.pinned_zone.empty() && pool_zone != pool.node_selector.end() && pool_zone->second != request.pinned_zone;
   // New nodes of a pool whose nodes are all in other zones would most likely be there too.
   const bool foreign = !request.pinned_zone.empty() && !pool.nodes.empty() &&
                        tally.barred_nodes.count(Reason::ZonePinned) > 0 && tally.pods_existing == 0;
-  const std::int64_t added = elsewhere || foreign ? 0 : sat_mul(more, pool.per_node / gang.gpus_per_node);
-  capacity.pods_scaled = sat_add(capacity.pods_now, added);
-  capacity.pods_ever = sat_add(tally.pods_existing, added);
+  // And new nodes are like those that are there: where the template keeps the gang off all of them, more do not help.
+  const bool unsuited = pool.nodes.empty() ? contradicts(needs, pool) : tally.suited == 0;
+  const bool grows = !elsewhere && !foreign && !unsuited;
+  const std::int64_t on_one = pool.per_node / gang.gpus_per_node;
+  capacity.pods_scaled = sat_add(capacity.pods_now, grows ? sat_mul(more, on_one) : 0);
+  capacity.pods_ever = sat_add(tally.pods_existing, grows ? sat_mul(can_come, on_one) : 0);
   if (capacity.pods_now >= gang.nodes) return capacity;
 
   const std::string asked = "needs " + counted(gang.nodes, "node") + " with " + counted(gang.gpus_per_node, "free GPU");
@@ -226,8 +257,7 @@ GangCapacity gang_capacity(const Request& request, const PodNeeds& needs, const 
   const std::string because = causes.empty() ? "" : ": " + causes;
   if (capacity.pods_ever < gang.nodes) {
     capacity.shortage = elsewhere ? Reason::ZonePinned : permanent_cause(tally, gang);
-    const bool grows = pool.max_nodes.value_or(0) > existing;
-    const std::string grown = grows ? ", scaled out to " + counted(*pool.max_nodes, "node") : "";
+    const std::string grown = grows && can_come > 0 ? ", scaled out to " + counted(*pool.max_nodes, "node") : "";
     capacity.detail =
         asked + ", the pool can have " + std::to_string(capacity.pods_ever) + " at most" + grown + because;
     if (capacity.shortage == Reason::ZonePinned) {

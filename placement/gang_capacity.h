@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ struct PodNeeds {
   Resources resources;  ///< of one pod, GPUs left out
   std::vector<api::Toleration> tolerations;
   std::map<std::string, std::string> node_selector;
+  nlohmann::json node_terms;  ///< of required node affinity; null for none
 };
 
 [[nodiscard]] PodNeeds pod_needs(const api::TrainingJob& job);
@@ -42,8 +44,8 @@ struct GangCapacity {
   std::string detail;              ///< the shortage in words with numbers
 };
 
-/// @param free of each of the pool's nodes, see free_after_promises()
+/// @param room see room_after_promises()
 [[nodiscard]] GangCapacity gang_capacity(const Request& request, const PodNeeds& needs, const Pool& pool,
-                                         const std::vector<std::int64_t>& free, const Gang& gang);
+                                         const PoolRoom& room, const Gang& gang);
 
 }  // namespace loadline::placement

@@ -109,7 +109,7 @@ PoolNode pool_node(const NodeFacts& facts, const Pool& pool, const Resources& re
   for (const Taint& taint : facts.taints) {
     if (taint.effect == "NoSchedule" || taint.effect == "NoExecute") node.taints.push_back(taint);
   }
-  node.free_resources = facts.allocatable;
+  node.allocatable = node.free_resources = facts.allocatable;
   for (const auto& [name, milli] : requested) {
     const auto found = node.free_resources.find(name);
     if (found != node.free_resources.end()) found->second = std::max<std::int64_t>(0, found->second - milli);
@@ -119,6 +119,15 @@ PoolNode pool_node(const NodeFacts& facts, const Pool& pool, const Resources& re
 }
 
 }  // namespace
+
+std::map<std::string, std::int64_t> Pool::extra_for(std::int64_t pods, std::int64_t gpus_per_pod) const {
+  std::map<std::string, std::int64_t> out;
+  if (pods <= 1) return out;
+  for (const auto& [resource_name, count] : extra_resources) {
+    out[resource_name] = ceil_div(sat_mul(count, gpus_per_pod), std::max<std::int64_t>(1, per_node));
+  }
+  return out;
+}
 
 std::int64_t Pool::gpus_total() const {
   std::int64_t sum = 0;
@@ -173,7 +182,8 @@ Inventory inventory_of(const std::vector<api::GPUPool>& objects, const std::vect
             [](const auto& a, const auto& b) { return a->name < b->name; });
   for (const PodFacts& pod : pods) {
     const auto found = resource_of_node.find(pod.node);
-    if (pod.job_uid.empty() || pod.terminal || found == resource_of_node.end()) continue;
+    // One that has ended counts too: its promise is used up, and does not take what it left once more.
+    if (pod.job_uid.empty() || found == resource_of_node.end()) continue;
     std::int64_t& bound = inventory.bound[pod.job_uid + "/" + std::to_string(pod.attempt)];
     bound = sat_add(bound, whole(pod.requests, found->second));
   }

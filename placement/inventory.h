@@ -37,7 +37,8 @@ struct PoolNode {
   std::string why;            ///< when not usable, in words: "cordoned", "taint team=b:NoSchedule"
   std::int64_t gpus = 0;      ///< allocatable
   std::int64_t free = 0;      ///< allocatable less requests of pods that are not terminal; 0 unless usable
-  Resources free_resources;   ///< of everything else, pods included
+  Resources allocatable;      ///< of everything, "pods" included
+  Resources free_resources;   ///< of the same, less the requests of pods that are not terminal
   std::vector<Taint> taints;  ///< NoSchedule and NoExecute only
   std::map<std::string, std::string> labels;
 };
@@ -65,7 +66,7 @@ struct Pool {
   api::Interconnect interconnect = api::Interconnect::Unknown;
   std::string interconnect_source;                      ///< "product has SXM4", "GPUPool", ...
   std::optional<double> network_gbps;                   ///< of one node
-  std::map<std::string, std::int64_t> extra_resources;  ///< each pod asks for them, e.g. vpc.amazonaws.com/efa
+  std::map<std::string, std::int64_t> extra_resources;  ///< on a node, for gangs of several: vpc.amazonaws.com/efa
   std::optional<api::CapacityType> capacity_type;       ///< absent: no marker; treated as on-demand and said so
   std::int64_t notice_seconds = 0;                      ///< warning before a reclaim; 0 unknown
   std::optional<Price> price;                           ///< absent: unknown
@@ -83,6 +84,9 @@ struct Pool {
   std::vector<PoolNode> nodes;
 
   [[nodiscard]] estimator::Machine machine() const { return {gpu, interconnect, network_gbps}; }
+  /// Of extra_resources, what each pod of a gang asks for: its share of a node, rounded up; nothing for a gang of one,
+  /// which has nobody to talk to.
+  [[nodiscard]] std::map<std::string, std::int64_t> extra_for(std::int64_t pods, std::int64_t gpus_per_pod) const;
   [[nodiscard]] std::int64_t gpus_total() const;
   [[nodiscard]] std::int64_t gpus_free() const;
   /// "NVSwitch", "NVLink", "PCIe", "link unknown".
@@ -91,7 +95,7 @@ struct Pool {
 
 struct Inventory {
   std::vector<std::shared_ptr<const Pool>> pools;  ///< by name; a node is in one pool only
-  /// GPUs of our pods that sit on a node already, by "jobUID/attempt".
+  /// GPUs of our pods that sit on a node, or did so to their end, by "jobUID/attempt".
   std::map<std::string, std::int64_t> bound;
   std::vector<std::string> notes;  ///< nodes with GPUs that no pool could take, and why
 

@@ -39,18 +39,13 @@ Ledger ledger_of(const std::vector<api::TrainingJob>& jobs) {
     // "12.34" as placement_status writes it.
     if (status.placement->pricePerHour)
       promise.cost_per_hour = parse_money(*status.placement->pricePerHour).value_or(0);
+    promise.pod = requests_besides_gpus(job.spec.podTemplate);
     ledger.promises.push_back(std::move(promise));
   }
   return ledger;
 }
 
 namespace {
-
-// Free GPUs of one node while promises are laid onto it.
-struct Room {
-  const PoolNode* node = nullptr;
-  std::int64_t free = 0;
-};
 
 // Pods of a promise that are not on nodes yet.
 std::int64_t unbound_pods(const Promise& promise, const Inventory& inventory) {
@@ -60,39 +55,64 @@ std::int64_t unbound_pods(const Promise& promise, const Inventory& inventory) {
   return std::max<std::int64_t>(0, promise.nodes - bound);
 }
 
-// Takes the fullest node that still has room, as a scheduler that packs would: the big holes
-// stay for big gangs. Largest promises go first so that small ones do not split nodes.
-void lay(std::vector<Room>& rooms, const Promise& promise, std::int64_t pods) {
-  for (std::int64_t i = 0; i < pods; ++i) {
-    Room* best = nullptr;
-    for (Room& room : rooms) {
-      if (room.free < promise.gpus_per_node) continue;
-      if (!promise.zone.empty() && room.node->zone != promise.zone) continue;
-      if (best == nullptr || room.free < best->free) best = &room;
-    }
-    if (best == nullptr) return;
-    best->free -= promise.gpus_per_node;
+// All that a pod of the promise takes of a node besides GPUs, its place among the pods included.
+Resources other_needs(const Promise& promise, const Pool& pool) {
+  Resources needs = promise.pod;
+  for (const auto& [name, count] : pool.extra_for(promise.nodes, promise.gpus_per_node)) {
+    needs[name] = sat_add(needs[name], sat_mul(count, 1000));
   }
+  needs["pods"] = 1000;
+  return needs;
+}
+
+bool has_room(const PoolNode& node, const NodeRoom& room, const Promise& promise, const Resources& others) {
+  if (room.gpus < promise.gpus_per_node || (!promise.zone.empty() && node.zone != promise.zone)) return false;
+  return std::all_of(others.begin(), others.end(), [&](const auto& need) {
+    const auto free = node.free_resources.find(need.first);
+    if (free == node.free_resources.end()) return true;  // the node does not say
+    const auto taken = room.taken.find(need.first);
+    return free->second - (taken == room.taken.end() ? 0 : taken->second) >= need.second;
+  });
+}
+
+// Takes the fullest node that still has room, as a scheduler that packs would: the big holes
+// stay for big gangs. Gives the pods that found none.
+std::int64_t lay(const Pool& pool, std::vector<NodeRoom>& rooms, const Promise& promise, std::int64_t pods) {
+  const Resources others = other_needs(promise, pool);
+  for (std::int64_t left = pods; left > 0; --left) {
+    NodeRoom* best = nullptr;
+    for (std::size_t i = 0; i < rooms.size(); ++i) {
+      if (!has_room(pool.nodes[i], rooms[i], promise, others)) continue;
+      if (best == nullptr || rooms[i].gpus < best->gpus) best = &rooms[i];
+    }
+    if (best == nullptr) return left;
+    best->gpus -= promise.gpus_per_node;
+    for (const auto& [name, milli] : others) best->taken[name] = sat_add(best->taken[name], milli);
+  }
+  return 0;
 }
 
 }  // namespace
 
-std::vector<std::int64_t> free_after_promises(const Pool& pool, const Inventory& inventory, const Ledger& ledger,
-                                              const std::string& but_job) {
-  std::vector<Room> rooms;
-  for (const PoolNode& node : pool.nodes) rooms.push_back({&node, node.free});
+PoolRoom room_after_promises(const Pool& pool, const Inventory& inventory, const Ledger& ledger,
+                             const std::string& but_job) {
+  PoolRoom room;
+  for (const PoolNode& node : pool.nodes) room.nodes.push_back({node.free, {}});
   std::vector<const Promise*> promises;
   for (const Promise& promise : ledger.promises) {
     const bool own = !but_job.empty() && promise.job_uid == but_job;
     if (promise.pool == pool.name && !own) promises.push_back(&promise);
   }
+  // Largest first, so that small ones do not split nodes.
   std::stable_sort(promises.begin(), promises.end(),
                    [](const Promise* a, const Promise* b) { return a->gpus_per_node > b->gpus_per_node; });
-  for (const Promise* promise : promises) lay(rooms, *promise, unbound_pods(*promise, inventory));
-  std::vector<std::int64_t> free;
-  free.reserve(rooms.size());
-  for (const Room& room : rooms) free.push_back(room.free);
-  return free;
+  for (const Promise* promise : promises) {
+    const std::int64_t left = lay(pool, room.nodes, *promise, unbound_pods(*promise, inventory));
+    const std::int64_t on_one =
+        std::max<std::int64_t>(1, pool.per_node / std::max<std::int64_t>(1, promise->gpus_per_node));
+    room.nodes_to_come = sat_add(room.nodes_to_come, ceil_div(left, on_one));
+  }
+  return room;
 }
 
 }  // namespace loadline::placement

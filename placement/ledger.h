@@ -22,6 +22,7 @@ struct Promise {
   std::int64_t nodes = 0, gpus_per_node = 0;
   double cost_per_hour = 0;  ///< 0 unknown
   std::string currency;
+  Resources pod{};  ///< what each of its pods asks for besides GPUs
 
   [[nodiscard]] std::int64_t gpus() const { return nodes * gpus_per_node; }
 };
@@ -41,10 +42,20 @@ struct Ledger {
 /// The promises in the jobs' own status: a placement and an attempt that has not ended.
 [[nodiscard]] Ledger ledger_of(const std::vector<api::TrainingJob>& jobs);
 
-/// Free GPUs of each of the pool's nodes, in their order, after promises of jobs other than
-/// `but_job` (empty: all) whose pods are not on nodes yet. A promise that finds no room (its
-/// nodes are still booting) takes none.
-[[nodiscard]] std::vector<std::int64_t> free_after_promises(const Pool& pool, const Inventory& inventory,
-                                                            const Ledger& ledger, const std::string& but_job);
+/// What promises leave of one node.
+struct NodeRoom {
+  std::int64_t gpus = 0;
+  Resources taken;  ///< by promised pods, of what the node has free besides GPUs
+};
+
+/// What promises leave of a pool.
+struct PoolRoom {
+  std::vector<NodeRoom> nodes;     ///< in the pool's order
+  std::int64_t nodes_to_come = 0;  ///< that promised pods without a place will fill when they are there
+};
+
+/// After the promises of jobs other than `but_job` (empty: all) whose pods are not on nodes yet.
+[[nodiscard]] PoolRoom room_after_promises(const Pool& pool, const Inventory& inventory, const Ledger& ledger,
+                                           const std::string& but_job);
 
 }  // namespace loadline::placement

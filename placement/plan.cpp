@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/saturating.h"
 #include "placement/filters.h"
 #include "placement/gang_capacity.h"
 #include "placement/money.h"
@@ -84,16 +85,16 @@ class Planner {
                  : Refusal{Reason::NodesBooting, "its nodes offer no " + pool->resource + " yet"});
       return blank;
     }
-    const std::vector<std::int64_t> free = free_after_promises(*pool, inventory_, ledger_, request_.job.metadata.uid);
+    const PoolRoom room = room_after_promises(*pool, inventory_, ledger_, request_.job.metadata.uid);
     std::optional<Candidate> best;
     for (const std::int64_t count : plan_.gpu_counts) {
-      Candidate candidate = sized(blank, gang_of(count, pool->per_node), free);
+      Candidate candidate = sized(blank, gang_of(count, pool->per_node), room);
       if (!best || better_size(plan_.policy, candidate, *best)) best = std::move(candidate);
     }
     return best.value_or(blank);
   }
 
-  Candidate sized(const Candidate& blank, const Gang& gang, const std::vector<std::int64_t>& free) {
+  Candidate sized(const Candidate& blank, const Gang& gang, const PoolRoom& room) {
     Candidate candidate = blank;
     const std::vector<estimator::Sized>& layouts = layouts_.of(gang);
     if (layouts.empty()) {
@@ -104,7 +105,10 @@ class Planner {
     choose_layout(layouts, candidate);
     if (candidate.verdict == Verdict::Refused && candidate.reason != Reason::Fits) return candidate;
 
-    const GangCapacity capacity = gang_capacity(request_, needs_, *candidate.pool, free, gang);
+    PodNeeds needs = needs_;
+    std::int64_t& memory = needs.resources["memory"];
+    memory = std::max(memory, sat_mul(candidate.estimate.host_bytes_per_node, 1000));
+    const GangCapacity capacity = gang_capacity(request_, needs, *candidate.pool, room, gang);
     candidate.zone = capacity.zone;
     candidate.free_gpus = capacity.pods_now * gang.gpus_per_node;
     if (capacity.pods_ever < gang.nodes) {
@@ -190,8 +194,8 @@ class Planner {
   [[nodiscard]] static std::int64_t host_bytes(const Pool& pool) {
     std::int64_t most = 0;
     for (const PoolNode& node : pool.nodes) {
-      const auto found = node.free_resources.find("memory");
-      if (found != node.free_resources.end()) most = std::max(most, found->second / 1000);
+      const auto found = node.allocatable.find("memory");
+      if (found != node.allocatable.end()) most = std::max(most, found->second / 1000);
     }
     return most;
   }
@@ -209,8 +213,8 @@ class Planner {
     const std::int64_t usable = pool.usable_mib.value_or(0);
     if (required <= usable) {
       return {Reason::InsufficientHostMemory, "needs " + gib(sized.estimate.host_bytes_per_node) +
-                                                  " of RAM per node for offload, " + gib(host_bytes(pool)) +
-                                                  " is free on its largest"};
+                                                  " of RAM per node for offload, its largest has " +
+                                                  gib(host_bytes(pool))};
     }
     std::string sum;
     if (sizing.override_mib) {
@@ -319,6 +323,7 @@ Promise promise_of(const Request& request, const Candidate& chosen, std::int64_t
   }
   promise.cost_per_hour = chosen.price_per_hour.value_or(0);
   promise.currency = chosen.pool->price ? chosen.pool->price->currency : "USD";
+  promise.pod = requests_besides_gpus(request.job.spec.podTemplate);
   return promise;
 }
 

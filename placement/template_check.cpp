@@ -9,6 +9,7 @@
 #include "api/json_member.h"
 #include "api/names.h"
 #include "base/text.h"
+#include "placement/facts.h"
 #include "placement/job_check.h"
 
 namespace loadline::placement {
@@ -35,13 +36,8 @@ constexpr std::array<OwnedField, 6> kOwnedFields{{
     {"schedulingGates", "", "the gang is started whole or not at all"},
 }};
 
-/// A resource that counts GPUs: nvidia.com/gpu, amd.com/gpu, nvidia.com/mig-1g.10gb, nvidia.com/gpu.shared.
-bool is_gpu(std::string_view resource) {
-  const std::size_t slash = resource.find('/');
-  if (slash == std::string_view::npos) return false;
-  const std::string_view name = resource.substr(slash + 1);
-  return name == "gpu" || name.starts_with("gpu.") || name.starts_with("mig-");
-}
+/// A part of a GPU: a MIG profile, or a share in time.
+bool is_slice(std::string_view resource) { return is_gpu(resource) && !std::string_view(resource).ends_with("/gpu"); }
 
 /// A quantity as typed, number or text; nothing for anything else.
 std::optional<std::string> quantity_text(const json& value) {
@@ -53,6 +49,11 @@ std::optional<std::string> quantity_text(const json& value) {
 std::string container_path(std::string_view list, std::size_t index) {
   return kPath + ".spec." + std::string(list) + "[" + std::to_string(index) + "]";
 }
+
+constexpr const char* kUnplanned =
+    " is the scheduler's alone: a pool is chosen without it, and an attempt whose pods cannot start there ends after "
+    "the "
+    "start deadline";
 
 const json& containers_of(const json& pod_template) { return list_member(member(pod_template, "spec"), "containers"); }
 
@@ -114,10 +115,14 @@ class TemplateCheck {
       const std::string path = container_path(list, i) + ".resources";
       const bool may_have_gpus = trainer == i;
       for (const auto& [resource, amount] : limits.items()) {
-        if (is_gpu(resource)) check_amount(path + ".limits[" + resource + "]", amount, may_have_gpus);
+        if (is_slice(resource)) {
+          refuse(Type::Forbidden, path + ".limits[" + resource + "]", quantity_text(amount).value_or(""),
+                 "a gang has whole GPUs; leave it out and say spec.gpus");
+        } else if (is_gpu(resource))
+          check_amount(path + ".limits[" + resource + "]", amount, may_have_gpus);
       }
       for (const auto& [resource, amount] : requests.items()) {
-        if (!is_gpu(resource)) continue;
+        if (!is_gpu(resource) || is_slice(resource)) continue;
         check_amount(path + ".requests[" + resource + "]", amount, may_have_gpus);
         check_equal(path, resource, amount, limits);
       }
@@ -130,7 +135,7 @@ class TemplateCheck {
     if (!thousandths || *thousandths < 0) {
       refuse(Type::Invalid, field, typed.value_or(amount.dump()), "must be a whole number of GPUs");
     } else if (*thousandths % 1000 != 0) {
-      refuse(Type::Invalid, field, *typed, "whole GPUs only; for a part of one use a MIG profile");
+      refuse(Type::Invalid, field, *typed, "whole GPUs only");
     } else if (*thousandths > 0 && !may_have_gpus) {
       refuse(Type::Forbidden, field, *typed,
              "only the trainer has GPUs: those of another container would be taken from each node of the gang");
@@ -187,6 +192,15 @@ std::vector<std::string> template_notes(const json& pod_template) {
       notes.push_back(container_path("containers", i) + ".resources.limits[" + resource + "] " + *typed +
                       " will be what the layout needs per node; spec.gpus says how many the gang has");
     }
+  }
+  const json& spec = member(pod_template, "spec");
+  for (const char* field : {"podAffinity", "podAntiAffinity"}) {
+    if (!member(member(member(spec, "affinity"), field), "requiredDuringSchedulingIgnoredDuringExecution").empty()) {
+      notes.push_back(kPath + ".spec.affinity." + field + kUnplanned);
+    }
+  }
+  if (!list_member(spec, "topologySpreadConstraints").empty()) {
+    notes.push_back(kPath + ".spec.topologySpreadConstraints" + kUnplanned);
   }
   return notes;
 }

@@ -189,6 +189,18 @@ TEST(TextbookFailure, EagerAttentionStoresScoresAndFlashDoesNot) {
   EXPECT_EQ(e.peak_use()[Term::AttentionScores], 6.0 * 4096 * 4096 * 32 * 32);
 }
 
+TEST(TextbookFailure, EagerAttentionNeedsTheScoresOfALayerEvenWhenTheyAreComputedAgain) {
+  api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
+  spec.training.framework = api::Framework::TorchTune;
+  spec.training.precision = api::Precision::Bf16;
+  spec.training.optimizer = api::Optimizer::Sgd;
+  spec.training.loss = api::Loss::Fused;
+  spec.training.globalBatchSize = 1;
+  const std::int64_t flash = estimate(resolved(spec), one_gpu()).peak_bytes;
+  spec.training.attention = api::Attention::Eager;
+  EXPECT_GE(estimate(resolved(spec), one_gpu()).peak_bytes - flash, std::int64_t{6} * 4096 * 4096 * 32);
+}
+
 TEST(TextbookFailure, AccumulationKeepsGradientsThroughTheForwardPass) {
   api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
   spec.training.globalBatchSize = 1;

@@ -77,6 +77,28 @@ std::vector<Job> jobs_of_several_stacks() {
   return out;
 }
 
+/// On one GPU of torchtune, where the backward pass ends fuller than it begins: gradients outweigh activations.
+std::vector<Job> jobs_full_at_the_end() {
+  api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
+  spec.training.framework = api::Framework::TorchTune;
+  spec.training.precision = api::Precision::Bf16;
+  spec.training.optimizer = api::Optimizer::Sgd;
+  spec.training.loss = api::Loss::Fused;
+  spec.training.globalBatchSize = 1;
+  api::TrainingJobSpec eager = spec;
+  eager.training.attention = api::Attention::Eager;
+  api::TrainingJobSpec every_fourth = spec;
+  every_fourth.training.checkpointEvery = 4;
+  every_fourth.training.sequenceLength = 512;
+  api::TrainingJobSpec in_backward = spec_of("llama-3.1-8b");
+  in_backward.training.optimizerInBackward = true;
+  in_backward.training.globalBatchSize = 1;
+  in_backward.training.sequenceLength = 128;
+  return {{"eager-again", resolved(eager), one_gpu(1)},
+          {"every-fourth", resolved(every_fourth), one_gpu(1)},
+          {"in-backward", resolved(in_backward), one_gpu(1)}};
+}
+
 void PrintTo(const Job& job, std::ostream* out) { *out << job.name; }
 
 /// Jobs that between them show every kind of line.
@@ -126,6 +148,7 @@ std::vector<Job> jobs() {
   autocast.training.sequenceLength = 1024;
   out.push_back({"autocast", resolved(autocast), zero(Sharding::None, 4)});
   for (Job& job : jobs_of_several_stacks()) out.push_back(std::move(job));
+  for (Job& job : jobs_full_at_the_end()) out.push_back(std::move(job));
   return out;
 }
 

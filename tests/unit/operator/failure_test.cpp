@@ -31,6 +31,36 @@ TEST(Failure, IsRetriedAfterAPauseThatDoubles) {
   EXPECT_EQ(*world.requeue, seconds(20));
 }
 
+TEST(Failure, WaitsAsLongAsItWasToldEvenBeyondTheLongestWait) {
+  json job = llama();
+  job["spec"]["restart"] = {{"backoff", "1h"}};
+  World world = two_pools_and_a_job(job);
+  world.settle_running();
+  world.fail_gang("llama-a1", 1, "ValueError: bad sample");
+  world.settle();
+  ASSERT_TRUE(world.requeue);
+  EXPECT_EQ(*world.requeue, seconds(3600));
+}
+
+TEST(Failure, OfANodeToTakeThePodKeepsTheNextAttemptOffThatNodeForAWhile) {
+  World world;
+  world.put(resources::kGPUPools, a100_pool("spot", true, "1.50"));
+  world.add_node("spot-0", a100_labels("spot", true));
+  world.put(resources::kTrainingJobs, llama());
+  world.settle_running();
+  world.end_pod("llama-a1-0-x", "Failed", 0, "");
+  world.at(core::kPods, {"team", "llama-a1-0-x"})["status"]["reason"] = "UnexpectedAdmissionError";
+  world.add_condition(core::kJobs, {"team", "llama-a1"}, "FailureTarget", "BackoffLimitExceeded", "");
+  world.settle();
+  ASSERT_EQ(world.status()["attempts"][0]["cause"], "Infrastructure");
+  world.pass(seconds(60));
+  world.settle();
+  EXPECT_EQ(world.phase(), "Waiting");
+  world.pass(seconds(600));
+  world.settle();
+  EXPECT_EQ(world.phase(), "Starting") << "there is no other node, and it may be well again";
+}
+
 TEST(Failure, EndsTheJobAtTheLimitAndSaysWhy) {
   json job = llama();
   job["spec"]["restart"] = {{"maxFailures", 2}, {"backoff", "1s"}};

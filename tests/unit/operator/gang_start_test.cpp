@@ -1,5 +1,5 @@
-// The Job of an attempt is made suspended and started in a second step, so that a create which arrives too late, as that
-// of a leader that was stopped in the middle of it does, starts no pod.
+// The Job of an attempt is made suspended and started in a second step, so that a create which arrives too late, as
+// that of a leader that was stopped in the middle of it does, starts no pod.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

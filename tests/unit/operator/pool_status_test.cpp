@@ -22,9 +22,16 @@ api::TrainingJob job_with(const char* pool, const char* start, const char* end,
 
 const TimePoint kNow = *parse_rfc3339("2026-11-30T12:00:00Z");
 
-TEST(LearnedRate, IsLossesPerNodeHour) {
-  const auto job = job_with("spot", "2026-11-30T00:00:00Z", "2026-11-30T05:00:00Z", api::AttemptCause::Preempted);
-  EXPECT_DOUBLE_EQ(*learned_rate({job}, "spot", std::nullopt, kNow), 1.0 / 10);
+TEST(LearnedRate, IsLossesPerNodeHourAndOneMoreAsNoneYetIsNotNever) {
+  const auto job = job_with("spot", "2026-11-28T00:00:00Z", "2026-11-29T02:00:00Z", api::AttemptCause::Preempted);
+  EXPECT_DOUBLE_EQ(*learned_rate({job}, "spot", std::nullopt, kNow), (1.0 + 1) / (52 + 24));
+}
+
+TEST(LearnedRate, IsNotLearnedFromOneShortAttempt) {
+  for (const auto cause : {api::AttemptCause::Preempted, api::AttemptCause::UserFailure}) {
+    const auto job = job_with("spot", "2026-11-30T00:00:00Z", "2026-11-30T00:05:00Z", cause);
+    EXPECT_FALSE(learned_rate({job}, "spot", std::nullopt, kNow));
+  }
 }
 
 TEST(LearnedRate, StartsFromThePriorAndLeavesItSlowly) {
@@ -34,7 +41,7 @@ TEST(LearnedRate, StartsFromThePriorAndLeavesItSlowly) {
 
 TEST(LearnedRate, CountsQuietHoursOfARunningAttempt) {
   const auto job = job_with("spot", "2026-11-30T00:00:00Z", nullptr, std::nullopt);
-  EXPECT_DOUBLE_EQ(*learned_rate({job}, "spot", std::nullopt, kNow), 0);
+  EXPECT_DOUBLE_EQ(*learned_rate({job}, "spot", std::nullopt, kNow), 1.0 / (24 + 24));
 }
 
 TEST(LearnedRate, IsUnknownWhereNothingRan) {

@@ -174,6 +174,8 @@ INSTANTIATE_TEST_SUITE_P(
         StateCase{"Cordoned", {{"spec", {{"unschedulable", true}}}}, NodeState::Cordoned},
         StateCase{"Deleting", {{"metadata", {{"deletionTimestamp", "2026-11-30T00:00:00Z"}}}}, NodeState::Ending},
         StateCase{"NotReady", {{"status", {{"conditions", json::array()}}}}, NodeState::NotReady},
+        StateCase{"DiskPressure", taint("node.kubernetes.io/disk-pressure", "", "NoSchedule"), NodeState::NotReady},
+        StateCase{"MemoryPressure", taint("node.kubernetes.io/memory-pressure", "", "NoSchedule"), NodeState::Usable},
         StateCase{"Unreachable", taint("node.kubernetes.io/unreachable", "", "NoExecute"), NodeState::NotReady},
         StateCase{"GkeTermination", taint("cloud.google.com/impending-node-termination", "", "NoSchedule"),
                   NodeState::Ending},
