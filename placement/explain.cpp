@@ -82,18 +82,6 @@ std::string destination(const Plan& plan, const Candidate& best) {
   return "will run on " + where;
 }
 
-std::string checkpoint_words(const Plan& plan, const Candidate& best) {
-  const CheckpointPlan& checkpoint = plan.checkpoint;
-  const std::string every =
-      best.interval.seconds > 0 ? ", one write every " + duration_text(best.interval.seconds) : std::string();
-  if (checkpoint.existing) {
-    return "checkpoint claim " + checkpoint.claim + " (yours): " + gib(checkpoint.size.total_bytes) + " a checkpoint" +
-           every;
-  }
-  return "checkpoint claim " + checkpoint.claim + ": " + gib(checkpoint.bytes, 0) + " in " +
-         checkpoint.storage_class.value_or("the default class") + every;
-}
-
 std::string memory_warning(const Plan& plan, const Candidate& best) {
   if (best.estimate.lower_bound_only) {
     return "memory is a lower bound (only a parameter count is known): not enforced; give a preset or a config to have "
@@ -239,6 +227,7 @@ std::vector<std::string> placement_explanation(const Request& request, const Pla
   if (told > kOptionLines)
     lines.push_back("and " + counted(static_cast<std::int64_t>(told - kOptionLines), "more pool"));
   lines.insert(lines.end(), plan.notes.begin(), plan.notes.end());
+  lines.insert(lines.end(), plan.dry_run.begin(), plan.dry_run.end());
   if (lines.size() > kLines) lines.resize(kLines);
   for (std::string& line : lines) line = cut_utf8(line, kLineBytes);
   return lines;

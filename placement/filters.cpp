@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "placement/money.h"
+#include "placement/words.h"
 
 namespace loadline::placement {
 namespace {
@@ -26,6 +27,8 @@ bool wanted(api::CapacityWish wish, api::CapacityType type) {
   return true;
 }
 
+bool has_length(const Request& request) { return request.workload.total_tokens > 0; }
+
 std::string words(const std::vector<std::string>& list) { return join(list, ", "); }
 
 std::int64_t spot_preemptions(const Request& request, const Inventory& inventory) {
@@ -35,6 +38,79 @@ std::int64_t spot_preemptions(const Request& request, const Inventory& inventory
     if (pool != nullptr && is_spot(*pool)) sum += history.preemptions;
   }
   return sum;
+}
+
+std::string limits_on_cost(const EffectivePolicy& policy) {
+  std::vector<std::string> limits;
+  const auto add = [&](const std::optional<double>& limit, const char* of) {
+    if (limit) limits.push_back(money_text(*limit, policy.currency) + of);
+  };
+  add(policy.limits.job_cost_per_hour, " per hour");
+  add(policy.limits.job_total_cost, " per job");
+  add(policy.limits.namespace_cost_per_hour, " per hour and namespace");
+  return words(limits);
+}
+
+Refusal cannot_hold(const EffectivePolicy& policy, const std::string& why, const std::string& remedy = "") {
+  return {Reason::UnknownCost,
+          why + ": what " + policy.called() + " allows (" + limits_on_cost(policy) + ") cannot be held to" + remedy};
+}
+
+// Money is only compared with money of the same currency; nothing is nothing in all of them.
+std::optional<Refusal> incomparable_price(const EffectivePolicy& policy, const Pool& pool) {
+  const std::string remedy =
+      pool.declared ? "; set spec.price of the GPUPool" : "; add a GPUPool with spec.price for its nodes";
+  if (!pool.price) {
+    const std::string problem = pool.price_problem.empty() ? "" : " (" + pool.price_problem + ")";
+    return cannot_hold(policy, "price not known" + problem, remedy);
+  }
+  if (pool.price->currency == policy.currency || pool.price->per_gpu_hour <= 0) return std::nullopt;
+  return cannot_hold(policy, "price is in " + pool.price->currency, remedy + " in " + policy.currency);
+}
+
+std::optional<Refusal> over_total_cost(const EffectivePolicy& policy, const Candidate& candidate) {
+  if (!candidate.outlook) return cannot_hold(policy, "time unknown (" + candidate.speed_unknown + ")");
+  const double limit = *policy.limits.job_total_cost;
+  if (candidate.outlook->cost.value_or(0) <= limit) return std::nullopt;
+  return Refusal{Reason::LimitExceeded, money_text(*candidate.outlook->cost, policy.currency) + " to finish, " +
+                                            policy.called() + " allows " + money_text(limit, policy.currency) +
+                                            " per job"};
+}
+
+std::optional<Refusal> over_cost(const Request& request, const EffectivePolicy& policy, const Usage& others,
+                                 const Candidate& candidate) {
+  const EffectivePolicy::Limits& limits = policy.limits;
+  const bool by_total = limits.job_total_cost && has_length(request);
+  if (!limits.job_cost_per_hour && !by_total && !limits.namespace_cost_per_hour) return std::nullopt;
+  if (const auto refusal = incomparable_price(policy, *candidate.pool)) return refusal;
+  const double hourly = candidate.price_per_hour.value_or(0);
+  if (hourly <= 0) return std::nullopt;  // is within every limit
+  const auto money = [&](double amount) { return money_text(amount, policy.currency); };
+  const std::string by = policy.called() + " allows ";
+  if (limits.job_cost_per_hour && hourly > *limits.job_cost_per_hour) {
+    return Refusal{Reason::LimitExceeded, money(hourly) + " per hour, " + by + money(*limits.job_cost_per_hour)};
+  }
+  if (by_total) {
+    if (const auto refusal = over_total_cost(policy, candidate)) return refusal;
+  }
+  const auto found = others.cost_per_hour.find(policy.currency);
+  const double used = found == others.cost_per_hour.end() ? 0 : found->second;
+  if (limits.namespace_cost_per_hour && hourly + used > *limits.namespace_cost_per_hour) {
+    return Refusal{hourly > *limits.namespace_cost_per_hour ? Reason::LimitExceeded : Reason::LimitReached,
+                   money(hourly) + " per hour with " + money(used) + " by other jobs of namespace " +
+                       request.job.metadata.namespaceName + ", " + by + money(*limits.namespace_cost_per_hour)};
+  }
+  return std::nullopt;
+}
+
+// What other jobs cost that cannot be added up in the policy's currency: "12.00 EUR per hour, 2 jobs without ...".
+std::string not_added_up(const Usage& others, const std::string& currency) {
+  std::vector<std::string> parts;
+  for (const auto& [other, amount] : others.cost_per_hour) {
+    if (other != currency && amount > 0) parts.push_back(money_text(amount, other) + " per hour");
+  }
+  if (others.unpriced_jobs > 0) parts.push_back(counted(others.unpriced_jobs, "job") + " without a known price");
+  return words(parts);
 }
 
 }  // namespace
@@ -75,6 +151,7 @@ std::optional<Refusal> excluded_by_job(const Request& request, const Pool& pool)
 }
 
 bool escalated(const Request& request, const EffectivePolicy& policy, const Inventory& inventory, TimePoint now) {
+  if (policy.mode != api::PolicyMode::Enforce) return false;  // also when an enforced policy moved the job before
   if (wish_of(request).capacityType == api::CapacityWish::Spot) return false;  // there is nothing to move to
   if (request.escalated_at) {
     const std::chrono::duration<double> since = now - *request.escalated_at;
@@ -98,7 +175,9 @@ std::optional<Refusal> excluded_by_policy(const Request& request, const Effectiv
     return Refusal{
         Reason::SpotNotAllowed,
         "spot can be taken away and the job keeps no checkpoint; add spec.checkpoint (" +
-            (policy.name.empty() ? "required unless a policy says otherwise" : policy.called() + " requires it") + ")"};
+            (policy.name.empty() || policy.mode != api::PolicyMode::Enforce ? "required unless a policy says otherwise"
+                                                                            : policy.called() + " requires it") +
+            ")"};
   }
   return std::nullopt;
 }
@@ -124,23 +203,25 @@ std::optional<Refusal> over_limit(const Request& request, const EffectivePolicy&
                    std::to_string(others.jobs) + " jobs run in namespace " + space + ", " + by +
                        std::to_string(*limits.namespace_jobs)};
   }
-  // Money is only compared with money of the same currency.
-  if (!candidate.pool->price || candidate.pool->price->currency != policy.currency) return std::nullopt;
-  const double hourly = candidate.price_per_hour.value_or(0);
-  const auto money = [&](double amount) { return money_text(amount, policy.currency); };
-  if (limits.job_cost_per_hour && hourly > *limits.job_cost_per_hour) {
-    return Refusal{Reason::LimitExceeded, money(hourly) + " per hour, " + by + money(*limits.job_cost_per_hour)};
+  return over_cost(request, policy, others, candidate);
+}
+
+std::vector<std::string> limits_not_checked(const Request& request, const EffectivePolicy& policy,
+                                            const Usage& others) {
+  const EffectivePolicy::Limits& limits = policy.limits;
+  std::vector<std::string> notes;
+  if (limits.job_total_cost && !has_length(request)) {
+    notes.push_back("what " + policy.called() + " allows (" + money_text(*limits.job_total_cost, policy.currency) +
+                    " per job) is not checked: no total without spec.training.tokens, steps or epochs");
   }
-  if (limits.job_total_cost && candidate.outlook && candidate.outlook->cost.value_or(0) > *limits.job_total_cost) {
-    return Refusal{Reason::LimitExceeded,
-                   money(*candidate.outlook->cost) + " to finish, " + by + money(*limits.job_total_cost) + " per job"};
+  const std::string rest = not_added_up(others, policy.currency);
+  if (limits.namespace_cost_per_hour && !rest.empty()) {
+    notes.push_back("what " + policy.called() + " allows (" +
+                    money_text(*limits.namespace_cost_per_hour, policy.currency) +
+                    " per hour and namespace) does not count " + rest + " of other jobs of namespace " +
+                    request.job.metadata.namespaceName);
   }
-  if (limits.namespace_cost_per_hour && hourly + others.cost_per_hour > *limits.namespace_cost_per_hour) {
-    return Refusal{hourly > *limits.namespace_cost_per_hour ? Reason::LimitExceeded : Reason::LimitReached,
-                   money(hourly) + " per hour with " + money(others.cost_per_hour) + " by other jobs of namespace " +
-                       space + ", " + by + money(*limits.namespace_cost_per_hour)};
-  }
-  return std::nullopt;
+  return notes;
 }
 
 }  // namespace loadline::placement

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "placement/plan.h"
 
@@ -26,7 +27,11 @@ struct Refusal {
 [[nodiscard]] std::optional<Refusal> over_limit(const Request& request, const EffectivePolicy& policy,
                                                 const Usage& others, const Candidate& candidate);
 
-/// Whether the job has been moved off spot under this policy.
+/// Limits on cost that do not cover all they seem to, and why, in words.
+[[nodiscard]] std::vector<std::string> limits_not_checked(const Request& request, const EffectivePolicy& policy,
+                                                          const Usage& others);
+
+/// Whether the job has been moved off spot under this policy; never unless it is enforced.
 [[nodiscard]] bool escalated(const Request& request, const EffectivePolicy& policy, const Inventory& inventory,
                              TimePoint now);
 

@@ -14,7 +14,11 @@ Usage Ledger::usage(const std::string& namespaceName, const std::string& but_job
     if (promise.namespaceName != namespaceName || (!but_job.empty() && promise.job_uid == but_job)) continue;
     usage.gpus = sat_add(usage.gpus, promise.gpus());
     usage.jobs += 1;
-    usage.cost_per_hour += promise.cost_per_hour;
+    if (promise.cost_per_hour) {
+      usage.cost_per_hour[promise.currency] += *promise.cost_per_hour;
+    } else {
+      usage.unpriced_jobs += 1;
+    }
   }
   return usage;
 }
@@ -37,8 +41,7 @@ Ledger ledger_of(const std::vector<api::TrainingJob>& jobs) {
     promise.gpus_per_node = std::max<std::int64_t>(0, status.placement->layout->gpusPerNode);
     promise.currency = status.placement->currency.value_or("USD");
     // "12.34" as placement_status writes it.
-    if (status.placement->pricePerHour)
-      promise.cost_per_hour = parse_money(*status.placement->pricePerHour).value_or(0);
+    if (status.placement->pricePerHour) promise.cost_per_hour = parse_money(*status.placement->pricePerHour);
     promise.pod = requests_besides_gpus(job.spec.podTemplate);
     ledger.promises.push_back(std::move(promise));
   }

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +22,7 @@ struct Promise {
   std::int64_t attempt = 0;
   std::string pool, zone;  ///< zone empty: any
   std::int64_t nodes = 0, gpus_per_node = 0;
-  double cost_per_hour = 0;  ///< 0 unknown
+  std::optional<double> cost_per_hour;  ///< absent: unknown
   std::string currency;
   Resources pod{};  ///< what each of its pods asks for besides GPUs
 
@@ -29,7 +31,8 @@ struct Promise {
 
 struct Usage {
   std::int64_t gpus = 0, jobs = 0;
-  double cost_per_hour = 0;
+  std::map<std::string, double> cost_per_hour;  ///< by currency: different ones are never added up
+  std::int64_t unpriced_jobs = 0;               ///< what they cost is not known
 };
 
 struct Ledger {

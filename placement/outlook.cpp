@@ -82,8 +82,7 @@ void look_ahead(const Request& request, const EffectivePolicy& policy, const Che
     outlook.hours = wall / kHour;
     outlook.interruptions = std::isinf(outlook.mean_between_seconds) ? 0 : wall / outlook.mean_between_seconds;
   }
-  if (pool.price) {
-    candidate.price_per_hour = pool.price->per_gpu_hour * static_cast<double>(layout.gpus);
+  if (candidate.price_per_hour) {
     if (outlook.hours) outlook.cost = *candidate.price_per_hour * *outlook.hours;
     if (speed > 0) outlook.cost_per_billion_tokens = *candidate.price_per_hour * outlook.slowdown * 1e9 / speed / kHour;
   }

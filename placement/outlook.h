@@ -23,7 +23,7 @@ inline constexpr double kNoProgressSlowdown = 20;
 [[nodiscard]] double interruptions_per_hour(const Pool& pool, const PoolHistory& history, std::int64_t nodes,
                                             std::int64_t gpus);
 
-/// Fills interval, outlook and price of a candidate that has a layout.
+/// Fills interval and outlook of a candidate that has a layout and, where it is known, its price.
 void look_ahead(const Request& request, const EffectivePolicy& policy, const CheckpointPlan& checkpoint,
                 const estimator::StepTime& step, Candidate& candidate);
 

@@ -8,6 +8,7 @@
 #include "placement/filters.h"
 #include "placement/gang_capacity.h"
 #include "placement/money.h"
+#include "placement/not_enforced.h"
 #include "placement/outlook.h"
 #include "placement/ranking.h"
 #include "placement/sizing.h"
@@ -18,14 +19,14 @@ namespace {
 
 class Planner {
  public:
-  Planner(const Request& request, const Inventory& inventory, const std::vector<api::PlacementPolicy>& policies,
-          const Ledger& ledger, TimePoint now)
+  Planner(const Request& request, const Inventory& inventory, EffectivePolicy policy, const Ledger& ledger,
+          TimePoint now)
       : request_(request),
         inventory_(inventory),
         ledger_(ledger),
         needs_(pod_needs(request.job)),
         layouts_(request.workload, request.job.spec) {
-    plan_.policy = effective_policy(request.job, policies);
+    plan_.policy = std::move(policy);
     plan_.gpu_counts = gpu_counts(request.job.spec, plan_.policy);
     plan_.gpus_chosen = !request.job.spec.gpus || !request.job.spec.gpus->count;
     plan_.checkpoint = checkpoint_plan(request, plan_.policy);
@@ -43,17 +44,6 @@ class Planner {
   }
 
  private:
-  // A rule of the policy: refuses under Enforce, else is only told.
-  bool policy_refuses(const Refusal& refusal, Candidate& candidate) {
-    if (plan_.policy.mode == api::PolicyMode::Enforce || !plan_.policy.problem.empty()) {
-      refuse(candidate, refusal);
-      return true;
-    }
-    warnings_.insert(candidate.pool->name + ": " + refusal.detail + " (mode " +
-                     std::string(api::name_of(plan_.policy.mode)) + ", not enforced)");
-    return false;
-  }
-
   static void refuse(Candidate& candidate, const Refusal& refusal) {
     candidate.verdict = Verdict::Refused;
     candidate.reason = refusal.reason;
@@ -68,8 +58,8 @@ class Planner {
       refuse(blank, *refusal);
       return blank;
     }
-    if (const auto refusal = excluded_by_policy(request_, plan_.policy, *pool);
-        refusal && policy_refuses(*refusal, blank)) {
+    if (const auto refusal = excluded_by_policy(request_, plan_.policy, *pool)) {
+      refuse(blank, *refusal);
       return blank;
     }
     if (escalated_ && pool->capacity_type == api::CapacityType::Spot) {
@@ -115,8 +105,8 @@ class Planner {
       refuse(candidate, {capacity.shortage, capacity.detail});
       return candidate;
     }
-    if (const auto refusal = over_limit(request_, plan_.policy, others_, candidate);
-        refusal && policy_refuses(*refusal, candidate)) {
+    if (const auto refusal = over_limit(request_, plan_.policy, others_, candidate)) {
+      refuse(candidate, *refusal);
       return candidate;
     }
     if (candidate.outlook && !(candidate.outlook->slowdown < kNoProgressSlowdown)) {
@@ -187,6 +177,9 @@ class Planner {
       auto time = estimator::step_time(request_.workload, chosen.layout, machine);
       if (time) best_time = *time;
       if (!time) candidate.speed_unknown = time.error().message;
+    }
+    if (pool.price) {
+      candidate.price_per_hour = pool.price->per_gpu_hour * static_cast<double>(candidate.layout->gpus);
     }
     if (best_time) look_ahead(request_, plan_.policy, plan_.checkpoint, *best_time, candidate);
   }
@@ -281,7 +274,8 @@ class Planner {
       plan_.notes.push_back("spec.memory.overrideMiBPerGPU is ignored: " + plan_.policy.called() +
                             " does not allow it");
     }
-    plan_.notes.insert(plan_.notes.end(), warnings_.begin(), warnings_.end());
+    for (std::string& note : limits_not_checked(request_, plan_.policy, others_))
+      plan_.notes.push_back(std::move(note));
   }
 
   const Request& request_;
@@ -291,7 +285,6 @@ class Planner {
   SizedLayouts layouts_;
   bool escalated_ = false;
   Usage others_;
-  std::set<std::string> warnings_;
   Plan plan_;
 };
 
@@ -306,7 +299,17 @@ const Candidate* Plan::chosen() const { return outcome == Outcome::Placed ? best
 
 Plan plan(const Request& request, const Inventory& inventory, const std::vector<api::PlacementPolicy>& policies,
           const Ledger& ledger, TimePoint now) {
-  return Planner(request, inventory, policies, ledger, now).run();
+  const EffectivePolicy stated = stated_policy(request.job, policies);
+  Plan plan = Planner(request, inventory, in_effect(stated, request.job), ledger, now).run();
+  plan.stated = stated;
+  if (stated.mode == api::PolicyMode::Enforce) return plan;
+  EffectivePolicy enforced = stated;
+  enforced.mode = api::PolicyMode::Enforce;
+  std::vector<std::string> lines =
+      not_enforced(plan, Planner(request, inventory, std::move(enforced), ledger, now).run());
+  std::vector<std::string>& where = stated.mode == api::PolicyMode::Warn ? plan.notes : plan.dry_run;
+  where.insert(where.end(), lines.begin(), lines.end());
+  return plan;
 }
 
 Promise promise_of(const Request& request, const Candidate& chosen, std::int64_t attempt) {
@@ -321,7 +324,7 @@ Promise promise_of(const Request& request, const Candidate& chosen, std::int64_t
     promise.gpus_per_node = std::min(chosen.layout->gpus, chosen.layout->gpus_per_node);
     promise.nodes = chosen.layout->nodes();
   }
-  promise.cost_per_hour = chosen.price_per_hour.value_or(0);
+  promise.cost_per_hour = chosen.price_per_hour;
   promise.currency = chosen.pool->price ? chosen.pool->price->currency : "USD";
   promise.pod = requests_besides_gpus(request.job.spec.podTemplate);
   return promise;

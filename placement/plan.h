@@ -113,11 +113,13 @@ struct CheckpointPlan {
 struct Plan {
   std::vector<Candidate> ranked;  ///< chosen, then those that fit, then refused; every pool once
   Outcome outcome = Outcome::Unplaceable;
-  EffectivePolicy policy;
+  EffectivePolicy policy;                ///< what counts of it in its mode
+  EffectivePolicy stated;                ///< all that it says
   std::vector<std::int64_t> gpu_counts;  ///< that were tried, ascending
   bool gpus_chosen = false;              ///< the user left the count open
   CheckpointPlan checkpoint;
-  std::vector<std::string> notes;  ///< policy in mode Warn or DryRun, mixed currencies, stale prices, ...
+  std::vector<std::string> notes;    ///< what a policy in mode Warn would do, mixed currencies, stale prices, ...
+  std::vector<std::string> dry_run;  ///< what a policy in mode DryRun would do: for status, not told at apply
 
   /// The pool the job runs or would run on: the first that fits, also while it waits. Null when unplaceable.
   [[nodiscard]] const Candidate* best() const;

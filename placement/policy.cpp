@@ -116,21 +116,8 @@ std::string list_text(const api::PoolRules& rules) {
   return join(words, ", ");
 }
 
-}  // namespace
-
-std::string EffectivePolicy::called() const { return name.empty() ? "no policy" : "policy " + name; }
-
-EffectivePolicy effective_policy(const api::TrainingJob& job, const std::vector<api::PlacementPolicy>& policies) {
+EffectivePolicy resolved(const api::TrainingJob& job, const api::PlacementPolicySpec& spec) {
   EffectivePolicy effective;
-  static const api::PlacementPolicySpec kNoSpec;
-  const bool picked = job.spec.placement && job.spec.placement->policy;
-  const api::PlacementPolicy* policy =
-      picked ? named(*job.spec.placement->policy, job, policies, effective.problem) : strongest(job, policies);
-  const api::PlacementPolicySpec& spec = policy != nullptr ? policy->spec : kNoSpec;
-  if (policy != nullptr) {
-    effective.name = policy->metadata.name;
-    effective.generation = policy->metadata.generation.value_or(0);
-  }
   effective.mode = spec.mode.value_or(api::PolicyMode::Enforce);
   if (spec.allow) effective.allow = *spec.allow;
   if (spec.deny) effective.deny = *spec.deny;
@@ -152,6 +139,45 @@ EffectivePolicy effective_policy(const api::TrainingJob& job, const std::vector<
     effective.avoid_node.for_seconds = seconds(spec.avoidNode->forDuration).value_or(effective.avoid_node.for_seconds);
   }
   return effective;
+}
+
+}  // namespace
+
+std::string EffectivePolicy::called() const { return name.empty() ? "no policy" : "policy " + name; }
+
+EffectivePolicy stated_policy(const api::TrainingJob& job, const std::vector<api::PlacementPolicy>& policies) {
+  std::string problem;
+  const bool picked = job.spec.placement && job.spec.placement->policy;
+  const api::PlacementPolicy* policy =
+      picked ? named(*job.spec.placement->policy, job, policies, problem) : strongest(job, policies);
+  EffectivePolicy stated = resolved(job, policy != nullptr ? policy->spec : api::PlacementPolicySpec{});
+  stated.problem = problem;
+  if (policy != nullptr) {
+    stated.name = policy->metadata.name;
+    stated.generation = policy->metadata.generation.value_or(0);
+  }
+  return stated;
+}
+
+EffectivePolicy in_effect(const EffectivePolicy& stated, const api::TrainingJob& job) {
+  if (stated.mode == api::PolicyMode::Enforce) return stated;
+  EffectivePolicy policy = resolved(job, {});
+  policy.name = stated.name;
+  policy.generation = stated.generation;
+  policy.mode = stated.mode;
+  if (stated.mode == api::PolicyMode::DryRun) return policy;
+  policy.objective = stated.objective;
+  policy.value_per_hour = stated.value_per_hour;
+  policy.currency = stated.currency;
+  policy.checkpoint = stated.checkpoint;
+  // Where the policy is laxer than the defaults, Warn must not refuse what Enforce would let pass.
+  policy.spot.require_checkpoint = stated.spot.require_checkpoint;
+  policy.sizing.margin_percent = std::min(policy.sizing.margin_percent, stated.sizing.margin_percent);
+  return policy;
+}
+
+EffectivePolicy effective_policy(const api::TrainingJob& job, const std::vector<api::PlacementPolicy>& policies) {
+  return in_effect(stated_policy(job, policies), job);
 }
 
 bool product_is(std::string_view product, std::string_view model) {

@@ -73,6 +73,15 @@ struct EffectivePolicy {
 /// Of the policies that select the job's namespace and labels the one with the highest
 /// precedence, equal precedence by name; spec.placement.policy picks one of them by name.
 /// spec.memory can raise the margin and the enforcement above the policy's, never lower them.
+/// All that it says, whatever its mode.
+[[nodiscard]] EffectivePolicy stated_policy(const api::TrainingJob& job,
+                                            const std::vector<api::PlacementPolicy>& policies);
+
+/// What of it counts in its mode: under Enforce all; under Warn its defaults (objective, checkpoint) and what is laxer
+/// than without a policy; under DryRun nothing. For the rest the job is judged as without a policy.
+[[nodiscard]] EffectivePolicy in_effect(const EffectivePolicy& stated, const api::TrainingJob& job);
+
+/// Both in one: the policy by which the job is placed.
 [[nodiscard]] EffectivePolicy effective_policy(const api::TrainingJob& job,
                                                const std::vector<api::PlacementPolicy>& policies);
 

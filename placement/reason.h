@@ -30,10 +30,11 @@ enum class Reason {
   NoExpectedProgress,  ///< interrupted faster than it gets on
   LimitExceeded,       ///< a limit per job, or the job alone is above one per namespace
   LimitReached,        ///< other jobs of the namespace use a limit up
+  UnknownCost,         ///< a limit on cost cannot be held to: price, its currency or the speed
   ZonePinned,          ///< the checkpoint volume is in another zone
 };
 
-inline constexpr std::array<std::pair<Reason, std::string_view>, 23> kReasonNames{{
+inline constexpr std::array<std::pair<Reason, std::string_view>, 24> kReasonNames{{
     {Reason::Chosen, "Chosen"},
     {Reason::Fits, "Fits"},
     {Reason::NoFreeGPUs, "NoFreeGPUs"},
@@ -56,6 +57,7 @@ inline constexpr std::array<std::pair<Reason, std::string_view>, 23> kReasonName
     {Reason::NoExpectedProgress, "NoExpectedProgress"},
     {Reason::LimitExceeded, "LimitExceeded"},
     {Reason::LimitReached, "LimitReached"},
+    {Reason::UnknownCost, "UnknownCost"},
     {Reason::ZonePinned, "ZonePinned"},
 }};
 
@@ -78,6 +80,7 @@ inline constexpr std::array<std::pair<Reason, std::string_view>, 23> kReasonName
     case Reason::Escalated:
     case Reason::NoExpectedProgress:
     case Reason::LimitReached:
+    case Reason::UnknownCost:
     case Reason::ZonePinned: return true;
     default: return false;
   }

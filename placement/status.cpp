@@ -155,7 +155,7 @@ api::SizingStatus sizing_status(const Request& request, const Plan& plan) {
 api::PlacementStatus placement_status(const Request& request, const Plan& plan) {
   api::PlacementStatus status;
   status.explanation = placement_explanation(request, plan);
-  status.policy = policy_status(plan.policy);
+  status.policy = policy_status(plan.stated);
   for (const Candidate& candidate : plan.ranked) {
     if (status.options.size() < kOptions) status.options.push_back(option(candidate));
   }

@@ -51,6 +51,18 @@ const Candidate* sized_candidate(const Plan& plan) {
   return closest;
 }
 
+std::string checkpoint_words(const Plan& plan, const Candidate& best) {
+  const CheckpointPlan& checkpoint = plan.checkpoint;
+  const std::string every =
+      best.interval.seconds > 0 ? ", one write every " + duration_text(best.interval.seconds) : std::string();
+  if (checkpoint.existing) {
+    return "checkpoint claim " + checkpoint.claim + " (yours): " + gib(checkpoint.size.total_bytes) + " a checkpoint" +
+           every;
+  }
+  return "checkpoint claim " + checkpoint.claim + ": " + gib(checkpoint.bytes, 0) + " in " +
+         checkpoint.storage_class.value_or("the default class") + every;
+}
+
 std::string pools_and_why(const std::vector<const Candidate*>& candidates) {
   std::vector<std::pair<std::string, std::vector<std::string>>> by_words;
   for (const Candidate* candidate : candidates) {

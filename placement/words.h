@@ -19,6 +19,8 @@ namespace loadline::placement {
 [[nodiscard]] std::string capacity_text(const Pool& pool);
 /// "31 h and 412 USD", "31 h, price unknown", "12 400 tokens/s and 29.36 USD per hour", or why it is unknown.
 [[nodiscard]] std::string outlook_text(const Candidate& candidate);
+/// The checkpoint claim the job gets on this pool, and how often one is written.
+[[nodiscard]] std::string checkpoint_words(const Plan& plan, const Candidate& best);
 /// "a: why; b, c: why; and 4 more pools": pools with the very same words share them.
 [[nodiscard]] std::string pools_and_why(const std::vector<const Candidate*>& candidates);
 /// The candidate that the sizing is told of: the best, else the refused one that came closest. Null when none was

@@ -30,7 +30,7 @@ std::string rendered(World& world) {
   for (const FieldError& error : refusals(request, plan)) errors.push_back(to_string(error));
   section("Refusals", errors);
   section("Placement", placement_explanation(request, plan));
-  section("Policy", policy_status(plan.policy).rules);
+  section("Policy", policy_status(plan.stated).rules);
   section("Checkpoint", checkpoint_status(request, plan).explanation);
   section("Options", [&] {
     std::vector<std::string> lines;
@@ -148,7 +148,7 @@ TEST(Ledger, IsReadBackFromTheStatusThatAPlanWrote) {
   const Promise expected = promise_of(request, *plan.chosen(), 2);
   EXPECT_EQ(ledger.promises[0].pool, expected.pool);
   EXPECT_EQ(ledger.promises[0].gpus(), expected.gpus());
-  EXPECT_NEAR(ledger.promises[0].cost_per_hour, expected.cost_per_hour, 0.01);
+  EXPECT_NEAR(*ledger.promises[0].cost_per_hour, *expected.cost_per_hour, 0.01);
   job.status.attempts[0].endTime = "2026-11-30T11:00:00Z";
   EXPECT_TRUE(ledger_of({job}).promises.empty());
 }

@@ -188,6 +188,15 @@ const std::vector<ReasonCase> kReasons = {
        w.ledger.promises = {{"other", "team", "other", 1, "elsewhere", "", 1, 8, 0, "USD"}};
      },
      "8 GPUs with 8 in use by other jobs of namespace team, policy team allows 12"},
+    {Reason::UnknownCost,
+     [](World& w) {
+       w.pools[0].spec.price.reset();
+       w.policies = {policy()};
+       w.policies[0].spec.limits = api::LimitsSpec{};
+       w.policies[0].spec.limits->perJob = api::JobLimits{};
+       w.policies[0].spec.limits->perJob->costPerHour = "40";
+     },
+     "price not known: what policy team allows (40.00 USD per hour) cannot be held to; set spec.price of the GPUPool"},
     {Reason::ZonePinned, [](World& w) { w.pinned_zone = "zone-b"; }, "the checkpoint volume is in zone zone-b"},
     {Reason::InsufficientHostMemory,
      [](World& w) {
