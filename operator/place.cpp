@@ -90,6 +90,7 @@ Request request_for(const Draft& draft, const api::TrainingJob& job, const estim
   request.pinned_zone = pinned_zone(draft.seen.volume);
   request.avoided_nodes = avoided_nodes(draft.seen, draft.status.attempt.value_or(0));
   request.tokens_done = tokens_done(draft);
+  request.claim = claim_to_mount(draft.seen);
   return request;
 }
 
