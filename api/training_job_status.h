@@ -176,6 +176,7 @@ struct AttemptStatus {
   std::optional<AttemptCause> cause;  ///< set when it has ended
   std::optional<std::string> detail;  ///< the ending in words, with numbers
   std::optional<std::int64_t> resumedFromStep, lastStep;
+  std::optional<std::string> specHash;  ///< of the spec it was made from; absent in records of older versions
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
@@ -193,6 +194,7 @@ struct AttemptStatus {
     visit("detail", self.detail);
     visit("resumedFromStep", self.resumedFromStep);
     visit("lastStep", self.lastStep);
+    visit("specHash", self.specHash);
   }
   bool operator==(const AttemptStatus&) const = default;
 };

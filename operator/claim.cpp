@@ -100,6 +100,20 @@ bool claim_is_ours(const Observed& seen) {
   return seen.claim && seen.claim.label(api::label::kJobUID) == seen.stored.uid();
 }
 
+std::optional<placement::SeenClaim> claim_to_mount(const Observed& seen) {
+  const auto& checkpoint = seen.job.spec.checkpoint;
+  if (!checkpoint || !seen.claim || seen.claim.deleting()) return std::nullopt;
+  const bool users = checkpoint->volume && checkpoint->volume->claimName;
+  if (!users && !claim_is_ours(seen)) return std::nullopt;
+  placement::SeenClaim claim;
+  claim.name = seen.claim.name();
+  for (const json& mode : kube::array_at(seen.claim.json(), {"spec", "accessModes"})) {
+    if (mode.is_string()) claim.access_modes.push_back(mode.get<std::string>());
+  }
+  claim.storage_class = text_at(seen.claim.json(), {"spec", "storageClassName"});
+  return claim;
+}
+
 std::string pinned_zone(const kube::Object& volume) {
   if (!volume) return "";
   for (const json& term : kube::array_at(volume.json(), {"spec", "nodeAffinity", "required", "nodeSelectorTerms"})) {

@@ -3,6 +3,7 @@
 #include "api/names.h"
 #include "operator/names.h"
 #include "operator/rules.h"
+#include "operator/spec_hash.h"
 
 namespace loadline::controller {
 namespace {
@@ -20,8 +21,17 @@ bool past_deadline(Draft& draft) {
   return false;
 }
 
+/// Whether the job was suspended, changed and resumed between two looks of ours. All that is left to see is a live
+/// attempt of another spec. Under a generation that was looked at already it is not the user's doing: the API server
+/// fills the defaults of a newer schema into what it has stored.
+bool changed_unseen(Draft& draft) {
+  const auto& made_from = draft.live()->specHash;
+  const bool looked_at = draft.status.observedGeneration == draft.seen.stored.generation();
+  return made_from && !looked_at && *made_from != spec_hash(draft.seen.stored);
+}
+
 /// What ends a live attempt from our side.
-void stop_if_asked(Draft& draft) {
+void stop_if_asked(Draft& draft, bool admitted) {
   if (draft.live() == nullptr) return;
   if (past_deadline(draft)) {
     end_attempt(draft, api::AttemptCause::Deadline,
@@ -29,6 +39,10 @@ void stop_if_asked(Draft& draft) {
   } else if (suspended(draft)) {
     end_attempt(draft, api::AttemptCause::Suspended,
                 "spec.suspend was set; the trainer is asked to write a checkpoint");
+  } else if (admitted && changed_unseen(draft)) {
+    const std::string what = "the spec was changed while the operator did not look; the next attempt is made from it";
+    end_attempt(draft, api::AttemptCause::Suspended, what);
+    draft.tell(kube::Event::Type::Normal, "SpecChanged", "EndAttempt", what);
   }
 }
 
@@ -91,7 +105,7 @@ Decision decide(const Observed& seen) {
     const bool admitted = admit(draft);
     if (admitted) follow_claim(draft);
     follow_attempt(draft);
-    stop_if_asked(draft);
+    stop_if_asked(draft, admitted);
     if (draft.live() == nullptr) next_attempt(draft, admitted);
     if (draft.live() != nullptr) keep_children(draft, admitted);
   }

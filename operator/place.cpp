@@ -7,6 +7,7 @@
 #include "estimator/workload.h"
 #include "operator/names.h"
 #include "operator/rules.h"
+#include "operator/spec_hash.h"
 #include "placement/explain.h"
 
 namespace loadline::controller {
@@ -90,6 +91,7 @@ Request request_for(const Draft& draft, const api::TrainingJob& job, const estim
   request.pinned_zone = pinned_zone(draft.seen.volume);
   request.avoided_nodes = avoided_nodes(draft.seen, draft.status.attempt.value_or(0));
   request.tokens_done = tokens_done(draft);
+  request.claim = claim_to_mount(draft.seen);
   return request;
 }
 
@@ -157,6 +159,7 @@ void start_attempt(Draft& draft, const Request& request, const Plan& plan, const
   attempt.gpus = chosen.layout->gpus;
   attempt.nodes = chosen.layout->nodes();
   attempt.startTime = draft.now_text();
+  attempt.specHash = spec_hash(draft.seen.stored);
   if (attempt.number > 1 && draft.status.checkpoint) attempt.resumedFromStep = draft.status.checkpoint->lastStep;
   draft.status.attempt = attempt.number;
   if (!draft.status.startTime) draft.status.startTime = draft.now_text();

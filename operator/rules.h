@@ -54,6 +54,8 @@ bool clear_gang(Draft& draft);
 [[nodiscard]] bool claim_is_ours(const Observed& seen);
 /// Zone of the bound volume; empty when there is none or it is in no zone.
 [[nodiscard]] std::string pinned_zone(const kube::Object& volume);
+/// The claim that the next attempt would mount; absent when there is none, or ensure_claim() lets none start with it.
+[[nodiscard]] std::optional<placement::SeenClaim> claim_to_mount(const Observed& seen);
 /// Sets CheckpointReady from the claim as it is; grows our claim when it should be larger.
 void follow_claim(Draft& draft);
 /// Makes the claim of `plan` if it is missing. True when the attempt may start with what is there.

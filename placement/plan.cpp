@@ -12,6 +12,7 @@
 #include "placement/outlook.h"
 #include "placement/ranking.h"
 #include "placement/sizing.h"
+#include "placement/volume.h"
 #include "placement/words.h"
 
 namespace loadline::placement {
@@ -68,6 +69,10 @@ class Planner {
                                      " moves the job to " + std::string(api::name_of(plan_.policy.spot.escalate_to))});
       return blank;
     }
+    if (const auto refusal = class_not_listed(request_, plan_, *pool)) {
+      refuse(blank, *refusal);
+      return blank;
+    }
     if (pool->per_node <= 0) {
       refuse(blank,
              pool->nodes.empty()
@@ -103,6 +108,10 @@ class Planner {
     candidate.free_gpus = capacity.pods_now * gang.gpus_per_node;
     if (capacity.pods_ever < gang.nodes) {
       refuse(candidate, {capacity.shortage, capacity.detail});
+      return candidate;
+    }
+    if (const auto refusal = not_shared(request_, plan_, gang.nodes)) {
+      refuse(candidate, *refusal);
       return candidate;
     }
     if (const auto refusal = over_limit(request_, plan_.policy, others_, candidate)) {

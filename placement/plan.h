@@ -33,6 +33,13 @@ struct PoolHistory {
   double node_hours = 0;  ///< spent there, nodes x hours
 };
 
+/// The checkpoint claim as it is in the cluster: what was left open when it was made is settled, and never changes.
+struct SeenClaim {
+  std::string name;
+  std::vector<std::string> access_modes;
+  std::string storage_class;  ///< empty: none, or not known
+};
+
 /// A job to place, with what is known of its past. References must outlive the call.
 struct Request {
   const api::TrainingJob& job;
@@ -43,6 +50,7 @@ struct Request {
   std::set<std::string> avoided_nodes;         ///< nodes that ended attempts lately
   std::optional<TimePoint> escalated_at;       ///< when the job was moved off spot; absent: it was not
   double tokens_done = 0;                      ///< trained on already; the rest is what costs
+  std::optional<SeenClaim> claim = {};         ///< that the gang would mount; absent: there is none yet
 };
 
 /// When a pool that fits can start the gang.

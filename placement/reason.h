@@ -25,16 +25,18 @@ enum class Reason {
   CapacityTypeExcluded,  ///< by spec.placement.capacityType
   InterconnectExcluded,  ///< by spec.placement.interconnect
   PolicyDenied,
-  SpotNotAllowed,      ///< by the policy's spot rules
-  Escalated,           ///< moved off this capacity type after too many interruptions
-  NoExpectedProgress,  ///< interrupted faster than it gets on
-  LimitExceeded,       ///< a limit per job, or the job alone is above one per namespace
-  LimitReached,        ///< other jobs of the namespace use a limit up
-  UnknownCost,         ///< a limit on cost cannot be held to: price, its currency or the speed
-  ZonePinned,          ///< the checkpoint volume is in another zone
+  SpotNotAllowed,         ///< by the policy's spot rules
+  Escalated,              ///< moved off this capacity type after too many interruptions
+  NoExpectedProgress,     ///< interrupted faster than it gets on
+  LimitExceeded,          ///< a limit per job, or the job alone is above one per namespace
+  LimitReached,           ///< other jobs of the namespace use a limit up
+  UnknownCost,            ///< a limit on cost cannot be held to: price, its currency or the speed
+  ZonePinned,             ///< the checkpoint volume is in another zone
+  VolumeNotShared,        ///< several nodes cannot write to the checkpoint volume
+  StorageClassNotListed,  ///< the pool does not list the checkpoint volume's StorageClass
 };
 
-inline constexpr std::array<std::pair<Reason, std::string_view>, 24> kReasonNames{{
+inline constexpr std::array<std::pair<Reason, std::string_view>, 26> kReasonNames{{
     {Reason::Chosen, "Chosen"},
     {Reason::Fits, "Fits"},
     {Reason::NoFreeGPUs, "NoFreeGPUs"},
@@ -59,6 +61,8 @@ inline constexpr std::array<std::pair<Reason, std::string_view>, 24> kReasonName
     {Reason::LimitReached, "LimitReached"},
     {Reason::UnknownCost, "UnknownCost"},
     {Reason::ZonePinned, "ZonePinned"},
+    {Reason::VolumeNotShared, "VolumeNotShared"},
+    {Reason::StorageClassNotListed, "StorageClassNotListed"},
 }};
 
 [[nodiscard]] constexpr std::string_view reason_name(Reason reason) {

@@ -80,6 +80,14 @@ FieldOf field_of(const Request& request, const Plan& plan, Reason reason) {
     case Reason::LimitExceeded: return {"spec.gpus", gpus_as_typed(request), Type::Forbidden};
     case Reason::NoLayout: return {"spec.parallelism", ""};
     case Reason::InsufficientHostMemory: return {"spec.parallelism.offload", ""};
+    case Reason::VolumeNotShared:
+      return plan.checkpoint.existing
+                 ? FieldOf{"spec.checkpoint.volume.claimName", plan.checkpoint.claim}
+                 : FieldOf{"spec.checkpoint.volume.accessModes", join(plan.checkpoint.access_modes, ", ")};
+    case Reason::StorageClassNotListed:
+      return plan.checkpoint.existing
+                 ? FieldOf{"spec.checkpoint.volume.claimName", plan.checkpoint.claim}
+                 : FieldOf{"spec.checkpoint.volume.storageClassName", plan.checkpoint.storage_class.value_or("")};
     default: return {"spec.gpus", gpus_as_typed(request)};
   }
 }

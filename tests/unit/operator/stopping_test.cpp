@@ -31,6 +31,55 @@ TEST(Suspend, EndsTheGangKeepsTheClaimAndGoesOnLater) {
   EXPECT_EQ(world.status()["endings"]["userFailures"], 0);
 }
 
+/// A queue that changes a job while the operator is down: only the outcome is left to see.
+TEST(Suspend, ThatNobodySawStillMakesWayForTheSpecThatWasChanged) {
+  World world = two_pools_and_a_job();
+  world.settle_running();
+  world.edit_spec(resources::kTrainingJobs, world.job_key, {{"gpus", {{"count", 4}}}});
+  world.settle();
+  const json first = world.status()["attempts"][0];
+  EXPECT_EQ(first["cause"], "Suspended");
+  EXPECT_THAT(first["detail"].get<std::string>(), HasSubstr("spec was changed while the operator did not look"));
+  EXPECT_THAT(world.told, Contains("SpecChanged"));
+  EXPECT_TRUE(world.names(core::kJobs).empty());
+  world.end_deleted_pods();
+  world.settle_running();
+  EXPECT_EQ(world.phase(), "Running");
+  EXPECT_EQ(world.status()["attempts"][1]["gpus"], 4);
+  EXPECT_NE(world.status()["attempts"][1]["specHash"], first["specHash"]);
+}
+
+TEST(Suspend, ThatNobodySawLeavesAGangOfTheSameSpecAlone) {
+  World world = two_pools_and_a_job();
+  world.settle_running();
+  world.edit_spec(resources::kTrainingJobs, world.job_key,
+                  {{"suspend", false}, {"activeDeadlineSeconds", 86400}, {"ttlSecondsAfterFinished", 60}});
+  world.settle();
+  EXPECT_EQ(world.phase(), "Running");
+  EXPECT_EQ(world.status()["attempt"], 1);
+}
+
+TEST(Suspend, ThatNobodySawIsNotReadIntoARecordOfAnOlderVersion) {
+  World world = two_pools_and_a_job();
+  world.settle_running();
+  json& job = world.at(resources::kTrainingJobs, world.job_key);
+  job["status"]["attempts"][0].erase("specHash");
+  world.edit_spec(resources::kTrainingJobs, world.job_key, {{"gpus", {{"count", 4}}}});
+  world.settle();
+  EXPECT_EQ(world.phase(), "Running");
+}
+
+/// The API server fills them into what it reads from its store, and the generation stays.
+TEST(Suspend, IsNotReadIntoTheDefaultsOfANewerSchema) {
+  World world = two_pools_and_a_job();
+  world.settle_running();
+  json& job = world.at(resources::kTrainingJobs, world.job_key);
+  job["spec"]["training"]["attention"] = "flash";
+  world.touch(job);
+  world.settle();
+  EXPECT_EQ(world.phase(), "Running");
+}
+
 TEST(Suspend, FromTheStartHoldsNothingAndIsSized) {
   json job = llama();
   job["spec"]["suspend"] = true;

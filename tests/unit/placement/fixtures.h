@@ -100,6 +100,7 @@ struct World {
   std::string current_pool, pinned_zone;
   std::set<std::string> avoided;
   std::optional<TimePoint> escalated_at;
+  std::optional<SeenClaim> claim;
   estimator::Workload workload;
 
   Inventory inventory() const {
@@ -112,7 +113,7 @@ struct World {
 
   Request request() {
     workload = estimator::workload_from(job.spec).value();
-    return {job, workload, history, current_pool, pinned_zone, avoided, escalated_at, 0};
+    return {job, workload, history, current_pool, pinned_zone, avoided, escalated_at, 0, claim};
   }
 
   Plan planned() { return plan(request(), inventory(), policies, ledger, kNow); }

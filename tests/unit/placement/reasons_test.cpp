@@ -198,6 +198,39 @@ const std::vector<ReasonCase> kReasons = {
      },
      "price not known: what policy team allows (40.00 USD per hour) cannot be held to; set spec.price of the GPUPool"},
     {Reason::ZonePinned, [](World& w) { w.pinned_zone = "zone-b"; }, "the checkpoint volume is in zone zone-b"},
+    {Reason::VolumeNotShared,
+     [](World& w) {
+       w.job.spec.gpus->count = 16;
+       w.claim = SeenClaim{"sft-checkpoint", {"ReadWriteOnce"}, ""};
+     },
+     "claim sft-checkpoint is ReadWriteOnce, and 2 nodes would write to it; copy its checkpoints to a ReadWriteMany "
+     "claim and name that in spec.checkpoint.volume.claimName, or ask for GPUs of one node"},
+    {Reason::VolumeNotShared,
+     [](World& w) {
+       w.job.spec.gpus->count = 16;
+       w.job.spec.checkpoint->volume.emplace().accessModes = {"ReadWriteOnce", "ReadOnlyMany"};
+     },
+     "spec.checkpoint.volume.accessModes is ReadWriteOnce, ReadOnlyMany, and 2 nodes would write to it; ask for "
+     "ReadWriteMany, or for GPUs of one node"},
+    {Reason::StorageClassNotListed,
+     [](World& w) {
+       w.pools[0].spec.storage.emplace().classes = {"fast-rwx", "nfs"};
+       w.claim = SeenClaim{"sft-checkpoint", {"ReadWriteMany"}, "standard"};
+     },
+     "claim sft-checkpoint is in StorageClass standard, the pool lists fast-rwx, nfs; add it to spec.storage.classes"},
+    {Reason::StorageClassNotListed,
+     [](World& w) {
+       w.pools[0].spec.storage.emplace().classes = {"fast-rwx"};
+       w.job.spec.checkpoint->volume.emplace().storageClassName = "standard";
+     },
+     "spec.checkpoint.volume.storageClassName asks for StorageClass standard, the pool lists fast-rwx"},
+    {Reason::StorageClassNotListed,
+     [](World& w) {
+       w.pools[0].spec.storage.emplace().classes = {"fast-rwx"};
+       w.policies = {policy()};
+       w.policies[0].spec.checkpoint.emplace().defaultClass = "standard";
+     },
+     "policy team asks for StorageClass standard, the pool lists fast-rwx"},
     {Reason::InsufficientHostMemory,
      [](World& w) {
        w.job.spec.model.preset = "llama-3.1-8b";
