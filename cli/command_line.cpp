@@ -2,8 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
 
+#include "base/nearest.h"
 #include "cli/estimate.h"
 #include "cli/inputs.h"
 #include "cli/manifests.h"
@@ -33,6 +37,15 @@ Result<Inputs> read_inputs(const Arguments& arguments, std::istream& input) {
   return inputs_from(*manifests);
 }
 
+/// A list when several jobs were read, however many of them could be reported on.
+void print_json(const nlohmann::json& reports, bool several, const Surroundings& around) {
+  if (several) {
+    around.output << reports.dump(2) << "\n";
+  } else if (!reports.empty()) {
+    around.output << reports[0].dump(2) << "\n";
+  }
+}
+
 /// Reports on every job; the worst answer is the exit code. One bad job does not hide the others.
 template <class ReportOn>
 int report_all(const Arguments& arguments, const Surroundings& around, ReportOn report_on) {
@@ -41,13 +54,14 @@ int report_all(const Arguments& arguments, const Surroundings& around, ReportOn 
     around.errors << inputs.error().message << "\n";
     return kBadInput;
   }
+  for (const std::string& warning : inputs->warnings) around.errors << "Warning: " << warning << "\n";
   int worst = kFits;
   nlohmann::json all = nlohmann::json::array();
   bool first = true;
-  for (const api::TrainingJob& job : inputs->jobs) {
+  for (const auto& [source, job] : inputs->jobs) {
     const Result<Report> report = report_on(job, *inputs);
     if (!report) {
-      around.errors << invalid_text("", api::TrainingJob::kKind, job.metadata.name, report.error()) << "\n";
+      around.errors << invalid_text(source, api::TrainingJob::kKind, job.metadata.name, report.error()) << "\n";
       worst = kBadInput;
       continue;
     }
@@ -59,7 +73,7 @@ int report_all(const Arguments& arguments, const Surroundings& around, ReportOn 
     }
     first = false;
   }
-  if (arguments.output == "json") around.output << (all.size() == 1 ? all[0] : all).dump(2) << "\n";
+  if (arguments.output == "json") print_json(all, inputs->jobs.size() > 1, around);
   return worst;
 }
 
@@ -76,7 +90,7 @@ void add_estimate(CLI::App& app, Arguments& arguments) {
   command->add_option("--gpu", arguments.estimate.gpu, "The card, as A100-80GB; default: the smallest that holds it")
       ->type_name("PRODUCT");
   command->add_option("--gpus", arguments.estimate.gpus, "How many, instead of spec.gpus")
-      ->check(CLI::Range(1, 100'000));
+      ->check(CLI::Range(1, 65'536));
   command->add_option("--gpus-per-node", arguments.estimate.gpus_per_node, "On one node")->check(CLI::Range(1, 64));
 }
 
@@ -92,6 +106,16 @@ void add_plan(CLI::App& app, Arguments& arguments) {
       ->type_name("PATH");
 }
 
+/// CLI11 would only say that a subcommand is required.
+std::optional<std::string> unknown_command(const std::vector<std::string>& arguments) {
+  static constexpr std::array<std::string_view, 2> kCommands{"estimate", "plan"};
+  if (arguments.empty() || arguments[0].starts_with("-")) return std::nullopt;
+  if (std::find(kCommands.begin(), kCommands.end(), arguments[0]) != kCommands.end()) return std::nullopt;
+  const auto meant = nearest(arguments[0], kCommands);
+  return "unknown command \"" + cut_utf8(arguments[0], 64) +
+         "\": " + (meant ? "did you mean \"" + std::string(*meant) + "\"? " : "") + "There are estimate and plan";
+}
+
 int parse_failed(const CLI::App& app, const CLI::ParseError& problem, const Surroundings& around) {
   return app.exit(problem, around.output, around.errors) == 0 ? kFits : kBadInput;
 }
@@ -104,9 +128,14 @@ int run(const std::vector<std::string>& arguments, const Surroundings& around) {
       "Sizes and places TrainingJobs offline, in the words that `kubectl describe` uses.\n"
       "Exit code: 0 every job fits, 1 some job does not, 2 bad input.",
       "kubectl loadline");
+  app.set_version_flag("--version", "kubectl-loadline " LOADLINE_VERSION);
   app.require_subcommand(1);
   add_estimate(app, parsed);
   add_plan(app, parsed);
+  if (const auto complaint = unknown_command(arguments)) {
+    around.errors << *complaint << "\n";
+    return kBadInput;
+  }
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them last first
   } catch (const CLI::ParseError& problem) {

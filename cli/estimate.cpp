@@ -11,6 +11,7 @@
 #include "estimator/gpu.h"
 #include "estimator/workload.h"
 #include "placement/policy.h"
+#include "placement/sizing.h"
 
 namespace loadline::cli {
 namespace {
@@ -30,6 +31,7 @@ struct Question {
   std::vector<std::int64_t> counts;  ///< of GPUs to try, in order
   std::int64_t gpus_per_node;
   std::int64_t margin_percent;
+  std::vector<std::string> models;  ///< words of the cards that may be chosen; empty: any
 };
 
 struct Answer {
@@ -50,20 +52,6 @@ Capacity capacity_of(const Question& question, std::int64_t usable) {
           .gpus_per_node = question.gpus_per_node};
 }
 
-std::vector<std::int64_t> counts_of(const api::TrainingJobSpec& spec, const EstimateOptions& options) {
-  const api::GpusSpec wish = spec.gpus.value_or(api::GpusSpec{});
-  if (options.gpus) return {*options.gpus};
-  if (wish.count) return {*wish.count};
-  const std::int64_t least = wish.min.value_or(1);
-  const std::int64_t most = wish.max.value_or(std::max<std::int64_t>(64, least));
-  std::vector<std::int64_t> counts;
-  for (std::int64_t count = 1; count <= most; count = sat_mul(count, 2)) {
-    if (count >= least) counts.push_back(count);
-  }
-  if (counts.empty()) counts.push_back(most);
-  return counts;
-}
-
 Answer answer_on(const Question& question, const Gpu& gpu) {
   Answer answer{.gpu = &gpu, .usable_bytes = usable_bytes(gpu), .sized = {}, .fits = false};
   const Capacity capacity = capacity_of(question, answer.usable_bytes);
@@ -77,11 +65,19 @@ Answer answer_on(const Question& question, const Gpu& gpu) {
   return answer;
 }
 
-/// One card per size of memory, smallest first.
-std::vector<const Gpu*> ladder() {
+/// By words of its name, or as a node names it.
+bool wanted(const Gpu& gpu, const std::vector<std::string>& models) {
+  const auto is_it = [&](const std::string& model) {
+    return placement::product_is(gpu.name, model) || estimator::find_gpu(model) == &gpu;
+  };
+  return models.empty() || std::any_of(models.begin(), models.end(), is_it);
+}
+
+/// One card per size of memory, smallest first, of those that may be chosen.
+std::vector<const Gpu*> ladder(const std::vector<std::string>& models) {
   std::vector<const Gpu*> cards;
   for (const Gpu& gpu : estimator::gpus()) {
-    if (gpu.memory_mib > 0) cards.push_back(&gpu);
+    if (gpu.memory_mib > 0 && wanted(gpu, models)) cards.push_back(&gpu);
   }
   std::stable_sort(cards.begin(), cards.end(),
                    [](const Gpu* a, const Gpu* b) { return a->memory_mib < b->memory_mib; });
@@ -93,7 +89,7 @@ std::vector<const Gpu*> ladder() {
 /// The smallest card that holds it, else the largest card's answer.
 Answer smallest_that_holds(const Question& question) {
   Answer last;
-  for (const Gpu* card : ladder()) {
+  for (const Gpu* card : ladder(question.models)) {
     last = answer_on(question, *card);
     if (last.fits || !last.sized) break;
   }
@@ -105,13 +101,14 @@ std::string verdict_text(const Question& question, const Answer& answer, bool na
   const std::string margin = fixed(static_cast<double>(question.margin_percent), 0) + " % margin";
   const auto need = sat_from_double(static_cast<double>(answer.sized->estimate.peak_bytes) *
                                     static_cast<double>(100 + question.margin_percent) / 100.0);
+  const std::string among = question.models.empty() ? "" : " among spec.placement.gpuModels";
   if (answer.fits) {
-    return (named ? "fits on " : "the smallest card that holds it is ") + card + ", with " + margin + " " +
+    return (named ? "fits on " : "the smallest card" + among + " that holds it is ") + card + ", with " + margin + " " +
            gib(answer.usable_bytes - need) + " free";
   }
   const auto advice = estimator::advice_text(question.workload, answer.sized->layout, question.constraints,
                                              capacity_of(question, answer.usable_bytes));
-  return (named ? "does not fit on " : "no card known holds it; the largest is ") + card + ": short " +
+  return (named ? "does not fit on " : "no card known" + among + " holds it; the largest is ") + card + ": short " +
          gib(need - answer.usable_bytes) + " with " + margin + ". " + advice;
 }
 
@@ -148,16 +145,29 @@ Report report_of(const api::TrainingJob& job, const Question& question, const An
   return report;
 }
 
+/// The field that was typed, where it is the number of GPUs that stands in the way.
+FieldError no_layout(const Question& question, const api::TrainingJobSpec& spec, const EstimateOptions& options) {
+  FieldError error =
+      estimator::no_layout(question.workload, question.counts.back(), question.gpus_per_node, question.constraints);
+  if (error.field != "spec.gpus") return error;
+  if (options.gpus) error.field = "--gpus";
+  if (!options.gpus && spec.gpus && spec.gpus->count) error.field = "spec.gpus.count";
+  return error;
+}
+
 }  // namespace
 
 Result<Report> estimate_report(const api::TrainingJob& job, const EstimateOptions& options) {
   const auto workload = estimator::workload_from(job.spec);
   if (!workload) return workload.error();
-  const Question question{.workload = *workload,
-                          .constraints = estimator::constraints_from(job.spec),
-                          .counts = counts_of(job.spec, options),
-                          .gpus_per_node = options.gpus_per_node,
-                          .margin_percent = placement::effective_policy(job, {}).sizing.margin_percent};
+  const placement::EffectivePolicy policy = placement::effective_policy(job, {});
+  const Question question{
+      .workload = *workload,
+      .constraints = estimator::constraints_from(job.spec),
+      .counts = options.gpus ? std::vector<std::int64_t>{*options.gpus} : placement::gpu_counts(job.spec, policy),
+      .gpus_per_node = options.gpus_per_node,
+      .margin_percent = policy.sizing.margin_percent,
+      .models = job.spec.placement.value_or(api::PlacementSpec{}).gpuModels};
   const bool named = !options.gpu.empty();
   const Gpu* card = named ? estimator::find_gpu(options.gpu) : nullptr;
   if (named && (card == nullptr || card->memory_mib == 0)) {
@@ -167,11 +177,11 @@ Result<Report> estimate_report(const api::TrainingJob& job, const EstimateOption
                           : "sold with several sizes of memory: name the size too, as in V100-32GB"}});
   }
   const Answer answer = named ? answer_on(question, *card) : smallest_that_holds(question);
-  if (!answer.sized) {
-    return Error::invalid({{FieldError::Type::Invalid, "spec.parallelism", "",
-                            estimator::why_no_layout(question.workload, question.counts.back(), options.gpus_per_node,
-                                                     question.constraints)}});
+  if (answer.gpu == nullptr) {
+    return Error::invalid({{FieldError::Type::NotSupported, "spec.placement.gpuModels", join(question.models, ", "),
+                            "no card in the table has these words and a memory that is known: name one with --gpu"}});
   }
+  if (!answer.sized) return Error::invalid({no_layout(question, job.spec, options)});
   return report_of(job, question, answer, named);
 }
 

@@ -17,16 +17,23 @@
 
 namespace loadline::cli {
 
+/// A job and where it was read.
+struct SourcedJob {
+  std::string source;
+  api::TrainingJob job;
+};
+
 struct Inputs {
-  std::vector<api::TrainingJob> jobs;
+  std::vector<SourcedJob> jobs;
   std::vector<api::GPUPool> pools;
   std::vector<api::PlacementPolicy> policies;
   std::vector<placement::NodeFacts> nodes;
   std::vector<placement::PodFacts> pods;
+  std::vector<std::string> warnings;  ///< what is kept and not used, each with the file's name
 };
 
-/// Sorts manifests by kind and reads them; kinds that do not matter are left out. At least one
-/// TrainingJob must be there.
+/// Sorts manifests by kind and judges ours as the API server and the webhook would; kinds of others that do not matter
+/// are left out. At least one TrainingJob must be there.
 [[nodiscard]] Result<Inputs> inputs_from(const std::vector<Manifest>& manifests);
 
 /// `jobs/a.yaml: TrainingJob "a" is invalid:` with one line per cause, as kubectl words it.

@@ -1,11 +1,13 @@
 #include "cli/plan.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "api/codec.h"
 #include "estimator/workload.h"
 #include "placement/explain.h"
 #include "placement/inventory.h"
+#include "placement/job_check.h"
 #include "placement/ledger.h"
 #include "placement/plan.h"
 
@@ -32,6 +34,14 @@ std::vector<std::string> in_words(const std::vector<FieldError>& errors) {
   std::transform(errors.begin(), errors.end(), std::back_inserter(lines),
                  [](const FieldError& error) { return to_string(error); });
   return lines;
+}
+
+/// As admission words them.
+std::vector<std::string> warnings_of(const placement::Request& request, const placement::Plan& plan) {
+  std::vector<std::string> warnings = placement::apply_warnings(request, plan);
+  std::vector<std::string> notes = placement::template_notes(request.job.spec.podTemplate);
+  std::move(notes.begin(), notes.end(), std::back_inserter(warnings));
+  return warnings;
 }
 
 api::TrainingJobStatus status_of(const placement::Request& request, const placement::Plan& plan) {
@@ -68,8 +78,7 @@ Result<Report> plan_report(const api::TrainingJob& job, const Inputs& inputs, Ti
 
   const auto refusals = placement::refusals(request, plan);
   const bool fits = refusals.empty() && plan.outcome != placement::Outcome::Unplaceable;
-  const std::vector<std::string> remarks =
-      refusals.empty() ? placement::apply_warnings(request, plan) : in_words(refusals);
+  const std::vector<std::string> remarks = refusals.empty() ? warnings_of(request, plan) : in_words(refusals);
   const std::string outcome = placement::outcome_message(request, plan);
   const api::TrainingJobStatus status = status_of(request, plan);
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/saturating.h"
 #include "estimator/workload.h"
 
 namespace loadline::estimator {
@@ -17,6 +18,13 @@ constexpr std::int64_t kMaxChosenMicroBatch = 16;
 constexpr std::int64_t kContextParallelFrom = 16'384;
 
 bool divides(std::int64_t d, std::int64_t n) { return d > 0 && n % d == 0; }
+
+/// GPUs of each node when they are spread evenly over as few as can be: 12 on nodes of 8 are 2 x 6.
+std::int64_t evenly(std::int64_t gpus, std::int64_t gpus_per_node) {
+  if (gpus <= gpus_per_node) return gpus_per_node;
+  while (gpus % gpus_per_node != 0) --gpus_per_node;
+  return gpus_per_node;
+}
 
 /// Tensor parallelism splits heads and the MLP; an unknown architecture is not checked.
 bool tensor_fits(const Model& m, std::int64_t t) {
@@ -179,7 +187,8 @@ std::int64_t accumulation_steps(const Workload& w, const Layout& l) {
 std::vector<Layout> sensible_layouts(const Workload& w, std::int64_t gpus, std::int64_t gpus_per_node,
                                      const LayoutConstraints& c) {
   std::vector<Layout> out;
-  if (gpus < 1 || gpus_per_node < 1 || (gpus > gpus_per_node && gpus % gpus_per_node != 0)) return out;
+  if (gpus < 1 || gpus_per_node < 1) return out;
+  gpus_per_node = evenly(gpus, gpus_per_node);
   const Grid grid = grid_of(w, gpus, gpus_per_node, c);
   out.reserve(256);
   for (const std::int64_t t : grid.tensor) {
@@ -197,53 +206,77 @@ std::vector<Layout> sensible_layouts(const Workload& w, std::int64_t gpus, std::
   return cheapest_first(w, out);
 }
 
-std::string why_no_layout(const Workload& w, std::int64_t gpus, std::int64_t gpus_per_node,
-                          const LayoutConstraints& c) {
+FieldError no_layout(const Workload& w, std::int64_t gpus, std::int64_t gpus_per_node, const LayoutConstraints& c) {
   const auto n = [](std::int64_t v) { return std::to_string(v); };
-  if (gpus < 1 || gpus_per_node < 1) return "at least one GPU is needed";
-  if (gpus > gpus_per_node && gpus % gpus_per_node != 0) {
-    return n(gpus) + " GPUs do not fill whole nodes of " + n(gpus_per_node);
-  }
+  const auto wrong = [](std::string field, std::string value, std::string rule) {
+    return FieldError{FieldError::Type::Invalid, std::move(field), std::move(value), std::move(rule)};
+  };
+  const auto degree = [&](const std::string& name, std::int64_t value, const std::string& rule) {
+    return wrong("spec.parallelism." + name, n(value), name + " " + n(value) + " " + rule);
+  };
+  if (gpus < 1 || gpus_per_node < 1) return wrong("spec.gpus", n(gpus), "at least one GPU is needed");
+  gpus_per_node = evenly(gpus, gpus_per_node);
   const std::int64_t t = c.tensor.value_or(1);
   const std::int64_t p = c.pipeline.value_or(1);
   const std::int64_t cp = c.context.value_or(1);
-  if (t > gpus_per_node) return "tensor " + n(t) + " does not stay within a node of " + n(gpus_per_node) + " GPUs";
+  if (t > gpus_per_node) return degree("tensor", t, "does not stay within a node of " + n(gpus_per_node) + " GPUs");
   if (!tensor_fits(w.model, t)) {
-    return "tensor " + n(t) + " must divide heads (" + n(w.model.heads) + "), KV heads (" + n(w.model.kv_heads) +
-           ") and MLP width (" + n(w.model.ffn) + ")";
+    return degree("tensor", t,
+                  "must divide heads (" + n(w.model.heads) + "), KV heads (" + n(w.model.kv_heads) +
+                      ") and MLP width (" + n(w.model.ffn) + ")");
   }
   if (is_composite(w.model) && (p > 1 || cp > 1)) {
-    return "pipeline and context parallelism are not supported yet for a model with further stacks or recurrent layers";
+    return wrong(p > 1 ? "spec.parallelism.pipeline" : "spec.parallelism.context", n(p > 1 ? p : cp),
+                 "pipeline and context parallelism are not supported yet for a model with further stacks or recurrent "
+                 "layers");
   }
   if (w.model.layers > 0 && !divides(p, w.model.layers)) {
-    return "pipeline " + n(p) + " must divide the " + n(w.model.layers) + " layers";
+    return degree("pipeline", p, "must divide the " + n(w.model.layers) + " layers");
   }
-  if (!divides(cp, w.sequence)) return "context " + n(cp) + " must divide the sequence of " + n(w.sequence) + " tokens";
+  if (!divides(cp, w.sequence)) {
+    return degree("context", cp, "must divide the sequence of " + n(w.sequence) + " tokens");
+  }
   if (t > gpus || p > gpus / t || cp > gpus / t / p || !divides(t * p * cp, gpus)) {
-    return "tensor x pipeline x context (" + n(t) + " x " + n(p) + " x " + n(cp) + ") must divide " + n(gpus) + " GPUs";
+    return wrong(
+        "spec.parallelism", "",
+        "tensor x pipeline x context (" + n(t) + " x " + n(p) + " x " + n(cp) + ") must divide " + n(gpus) + " GPUs");
   }
   const std::int64_t data = gpus / (t * p * cp);
   if (c.replicate && !divides(*c.replicate, data)) {
-    return "replicate " + n(*c.replicate) + " must divide the " + n(data) + " data-parallel ranks";
+    return degree("replicate", *c.replicate, "must divide the " + n(data) + " data-parallel ranks");
   }
   if (c.virtual_stages && p > 1 && w.model.layers > 0 && !divides(*c.virtual_stages, w.model.layers / p)) {
-    return "virtualStages " + n(*c.virtual_stages) + " must divide the " + n(w.model.layers / p) + " layers of a stage";
+    return degree("virtualStages", *c.virtual_stages,
+                  "must divide the " + n(w.model.layers / p) + " layers of a stage");
   }
   if (c.expert && *c.expert > 1 && (w.model.moe.experts == 0 || !divides(*c.expert, w.model.moe.experts))) {
-    return "expert " + n(*c.expert) + " must divide the model's experts (" + n(w.model.moe.experts) + ")";
+    return degree("expert", *c.expert, "must divide the model's experts (" + n(w.model.moe.experts) + ")");
   }
   if (c.expert && *c.expert > 1 && !divides(*c.expert, data * cp)) {
-    return "expert " + n(*c.expert) + " must divide data x context (" + n(data * cp) + ")";
+    return degree("expert", *c.expert, "must divide data x context (" + n(data * cp) + ")");
   }
   if (w.optimizer_in_backward && w.global_batch) {
-    return "optimizerInBackward allows one micro-batch per step, and the global batch of " + n(*w.global_batch) +
-           " sequences takes more on " + n(data) + " data-parallel ranks";
+    return wrong("spec.training.optimizerInBackward", "true",
+                 "optimizerInBackward allows one micro-batch per step, and the global batch of " + n(*w.global_batch) +
+                     " sequences takes more on " + n(data) + " data-parallel ranks");
+  }
+  if (w.global_batch && *w.global_batch < data && divides(*w.global_batch, data)) {
+    return wrong("spec.gpus", n(gpus),
+                 "the global batch of " + n(*w.global_batch) + " sequences is enough for " + n(*w.global_batch) +
+                     " data-parallel ranks, and " + n(gpus) + " GPUs make " + n(data));
   }
   if (w.global_batch) {
-    return "the global batch of " + n(*w.global_batch) + " sequences is not a whole number of micro-batches on " +
-           n(data) + " data-parallel ranks";
+    return wrong("spec.training.globalBatchSize", n(*w.global_batch),
+                 "the global batch of " + n(*w.global_batch) + " sequences is not a whole number of micro-batches on " +
+                     n(data) + " data-parallel ranks; multiples of " + n(sat_mul(data, w.micro_batch.value_or(1))) +
+                     " are");
   }
-  return "no layout of " + n(gpus) + " GPUs satisfies spec.parallelism";
+  return wrong("spec.parallelism", "", "no layout of " + n(gpus) + " GPUs satisfies spec.parallelism");
+}
+
+std::string why_no_layout(const Workload& w, std::int64_t gpus, std::int64_t gpus_per_node,
+                          const LayoutConstraints& c) {
+  return no_layout(w, gpus, gpus_per_node, c).detail;
 }
 
 namespace {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/enums.h"
+#include "base/result.h"
 
 namespace loadline::estimator {
 
@@ -59,14 +60,18 @@ struct LayoutConstraints {
 /// Micro-batches each data-parallel rank runs per optimizer step (>= 1).
 [[nodiscard]] std::int64_t accumulation_steps(const Workload& workload, const Layout& layout);
 
-/// Layouts of `gpus` GPUs in nodes of `gpus_per_node` (each >= 1), least communication
-/// first. Tensor parallel stays inside a node and divides heads and KV heads, pipeline
+/// Layouts of `gpus` GPUs, spread evenly over as few nodes of at most `gpus_per_node` as can be (each >= 1), least
+/// communication first. Tensor parallel stays inside a node and divides heads and KV heads, pipeline
 /// divides layers, the global batch is a whole number of micro-batches per rank. Empty when
 /// nothing satisfies workload and constraints; why_no_layout() then says why.
 [[nodiscard]] std::vector<Layout> sensible_layouts(const Workload& workload, std::int64_t gpus,
                                                    std::int64_t gpus_per_node, const LayoutConstraints& constraints);
 
-/// One sentence for the user when sensible_layouts() is empty: which rule and which numbers.
+/// For the user when sensible_layouts() is empty: the field that stands in the way, which rule and which numbers. When
+/// it is the number of GPUs, "spec.gpus": how that was given is the caller's to know.
+[[nodiscard]] FieldError no_layout(const Workload& workload, std::int64_t gpus, std::int64_t gpus_per_node,
+                                   const LayoutConstraints& constraints);
+/// Its sentence alone.
 [[nodiscard]] std::string why_no_layout(const Workload& workload, std::int64_t gpus, std::int64_t gpus_per_node,
                                         const LayoutConstraints& constraints);
 

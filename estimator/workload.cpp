@@ -18,9 +18,11 @@ using api::text;
 using Type = FieldError::Type;
 
 constexpr std::int64_t kDefaultRank = 16;
-/// Larger than any sequence or batch anyone trains with; keeps slips out and sums readable.
-constexpr std::int64_t kMaxSequence = 100'000'000;
-constexpr std::int64_t kMaxBatch = 100'000'000;
+/// The schema's bounds: they keep slips out and sums readable.
+constexpr std::int64_t kMaxSequence = 16'777'216;
+constexpr std::int64_t kMaxMicroBatch = 65'536;
+constexpr std::int64_t kMaxBatch = 16'777'216;
+constexpr std::int64_t kMaxRank = 8192;
 constexpr std::int64_t kMaxLayers = 4096;
 
 /// Collects what is wrong while the spec is resolved.
@@ -97,11 +99,7 @@ void resolve_lora(Resolver& r, Workload& w) {
     }
     return;
   }
-  w.lora.rank = lora && lora->rank ? *lora->rank : kDefaultRank;
-  if (w.lora.rank < 0 || w.lora.rank > 65'536) {
-    r.refuse(Type::Invalid, "spec.training.lora.rank", std::to_string(w.lora.rank), "must be between 0 and 65536");
-    w.lora.rank = kDefaultRank;
-  }
+  w.lora.rank = r.bounded(lora ? lora->rank.value_or(kDefaultRank) : kDefaultRank, "spec.training.lora.rank", kMaxRank);
   if (!lora) return;
   w.lora.train_embeddings = lora->trainEmbeddings.value_or(false);
   w.lora.magnitudes = lora->dora.value_or(false);
@@ -206,7 +204,7 @@ void resolve_batch(Resolver& r, Workload& w) {
     r.refuse(Type::Invalid, "spec.training.sequenceLength", std::to_string(w.sequence),
              "the model's position table has " + std::to_string(w.model.learned_positions) + " rows");
   }
-  if (t.microBatchSize) w.micro_batch = r.bounded(*t.microBatchSize, "spec.training.microBatchSize", kMaxBatch);
+  if (t.microBatchSize) w.micro_batch = r.bounded(*t.microBatchSize, "spec.training.microBatchSize", kMaxMicroBatch);
   if (t.globalBatchSize) w.global_batch = r.bounded(*t.globalBatchSize, "spec.training.globalBatchSize", kMaxBatch);
   if (w.micro_batch && w.global_batch && *w.global_batch % *w.micro_batch != 0) {
     r.refuse(Type::Invalid, "spec.training.globalBatchSize", std::to_string(*w.global_batch),

@@ -1,6 +1,7 @@
 // Progress as the trainer tells it in its log: JSON lines, or a pattern of the user's.
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -9,12 +10,13 @@
 #include "base/saturating.h"
 #include "estimator/workload.h"
 #include "operator/rules.h"
+#include "placement/progress_pattern.h"
 
 namespace loadline::controller {
 namespace {
 
-/// std::regex recurses per character: long lines and patterns are not given to it.
-constexpr std::size_t kPatternBytes = 256, kLineBytes = 512;
+/// std::regex recurses per character: long lines are not given to it.
+constexpr std::size_t kLineBytes = 512;
 constexpr std::size_t kLines = 50;
 
 std::vector<std::string> last_lines(const std::string& log) {
@@ -39,34 +41,28 @@ std::optional<LogProgress> from_json_line(const std::string& line) {
   return progress;
 }
 
-/// The group named step, in Python's or ECMAScript's spelling, as an unnamed one with its index; 1 when none is named.
-std::pair<std::string, std::size_t> unnamed(std::string pattern) {
-  for (const char* name : {"(?P<step>", "(?<step>"}) {
-    const std::size_t at = pattern.find(name);
-    if (at == std::string::npos) continue;
-    pattern.replace(at, std::string(name).size(), "(");
-    std::size_t index = 1;
-    for (std::size_t i = 0; i < at; ++i) {
-      const bool escaped = i > 0 && pattern[i - 1] == '\\';
-      if (pattern[i] == '(' && !escaped && pattern.compare(i, 2, "(?") != 0) ++index;
-    }
-    return {pattern, index};
-  }
-  return {pattern, 1};
+/// A group's text as a number; nothing when there is no such group, or it is none.
+std::optional<double> number_in(const std::smatch& match, std::size_t group) {
+  if (group == 0) return std::nullopt;
+  const std::string text = match[group].str();
+  double number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc{} || end != text.data() + text.size() || !std::isfinite(number)) return std::nullopt;
+  return number;
 }
 
-std::optional<LogProgress> from_pattern(const std::vector<std::string>& lines, const std::string& pattern) {
-  if (pattern.size() > kPatternBytes) return std::nullopt;
+std::optional<LogProgress> from_pattern(const std::vector<std::string>& lines, const std::string& text) {
+  const auto pattern = placement::progress_pattern(text);
+  if (!pattern) return std::nullopt;
   try {
-    const auto [text, group] = unnamed(pattern);
-    const std::regex regex(text);
     for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
       std::smatch match;
-      if (line->size() > kLineBytes || !std::regex_search(*line, match, regex) || match.size() <= group) continue;
-      const auto step = parse_quantity(match[group].str());
-      if (step && *step >= 0) return LogProgress{*step, {}, {}, {}};
+      if (line->size() > kLineBytes || !std::regex_search(*line, match, pattern->regex)) continue;
+      const auto step = parse_quantity(match[pattern->step].str());
+      if (!step || *step < 0) continue;
+      return LogProgress{*step, number_in(match, pattern->tokens), number_in(match, pattern->loss), {}};
     }
-  } catch (const std::regex_error&) {  // the user's pattern; the webhook says so
+  } catch (const std::regex_error&) {  // a search that takes too long or too much
   }
   return std::nullopt;
 }

@@ -9,6 +9,7 @@
 #include "api/unsupported.h"
 #include "base/text.h"
 #include "estimator/workload.h"
+#include "placement/progress_pattern.h"
 
 namespace loadline::placement {
 namespace {
@@ -18,6 +19,7 @@ using nlohmann::json;
 using Type = FieldError::Type;
 
 constexpr std::int64_t kMostGpus = 65536;
+constexpr double kMostParameters = 1e15;
 
 class Rules {
  public:
@@ -126,6 +128,10 @@ json without_status(json object) {
 
 std::vector<FieldError> check_spec(const api::TrainingJobSpec& spec) {
   Rules rules;
+  if (spec.model.parameters && !(*spec.model.parameters <= kMostParameters)) {
+    rules.errors.push_back(
+        {Type::TooLarge, "spec.model.parameters", scientific(*spec.model.parameters), "must be at most 1e15"});
+  }
   if (spec.gpus) check_gpus(rules, *spec.gpus);
   if (spec.checkpoint) check_checkpoint(rules, *spec.checkpoint);
   if (spec.restart) check_restart(rules, *spec.restart);
@@ -135,9 +141,9 @@ std::vector<FieldError> check_spec(const api::TrainingJobSpec& spec) {
   }
   rules.at_least("spec.activeDeadlineSeconds", spec.activeDeadlineSeconds, 1);
   rules.at_least("spec.ttlSecondsAfterFinished", spec.ttlSecondsAfterFinished, 0);
-  if (spec.progress && spec.progress->pattern && spec.progress->pattern->find("<step>") == std::string::npos) {
-    rules.refuse("spec.progress.pattern", *spec.progress->pattern,
-                 "must have a group named step, such as (?<step>[0-9]+)");
+  if (spec.progress && spec.progress->pattern) {
+    const auto pattern = progress_pattern(*spec.progress->pattern);
+    if (!pattern) rules.refuse("spec.progress.pattern", *spec.progress->pattern, pattern.error().message);
   }
   return std::move(rules.errors);
 }

@@ -61,6 +61,18 @@ struct FieldOf {
   Type type = Type::Invalid;
 };
 
+/// What stands in the way of a layout on the first pool that has none.
+FieldOf field_without_layout(const Request& request, const Plan& plan) {
+  const auto found = std::find_if(plan.ranked.begin(), plan.ranked.end(),
+                                  [](const Candidate& candidate) { return candidate.reason == Reason::NoLayout; });
+  if (found == plan.ranked.end() || plan.gpu_counts.empty()) return {"spec.parallelism", ""};
+  const FieldError error =
+      estimator::no_layout(request.workload, plan.gpu_counts.back(), std::max<std::int64_t>(1, found->pool->per_node),
+                           estimator::constraints_from(request.job.spec));
+  if (error.field == "spec.gpus") return {error.field, gpus_as_typed(request)};
+  return {error.field, error.value};
+}
+
 FieldOf field_of(const Request& request, const Plan& plan, Reason reason) {
   const api::PlacementSpec& wish = wish_of(request);
   switch (reason) {
@@ -78,7 +90,7 @@ FieldOf field_of(const Request& request, const Plan& plan, Reason reason) {
     case Reason::SpotNotAllowed:
     case Reason::SharedGPUs: return {"spec.placement", "", Type::Forbidden};
     case Reason::LimitExceeded: return {"spec.gpus", gpus_as_typed(request), Type::Forbidden};
-    case Reason::NoLayout: return {"spec.parallelism", ""};
+    case Reason::NoLayout: return field_without_layout(request, plan);
     case Reason::InsufficientHostMemory: return {"spec.parallelism.offload", ""};
     case Reason::VolumeNotShared:
       return plan.checkpoint.existing

@@ -1,45 +1,22 @@
 // The verdicts on what administrators write: GPUPool and PlacementPolicy. Wrong figures are refused; what may be right
 // soon (a node that comes later, a pool that is made next) is only said.
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "api/codec.h"
-#include "api/unsupported.h"
-#include "base/text.h"
 #include "estimator/gpu.h"
+#include "placement/cluster_check.h"
 #include "placement/inventory.h"
-#include "placement/policy.h"
 #include "webhook/kinds.h"
 
 namespace loadline::webhook {
 namespace {
 
 using nlohmann::json;
-using Type = FieldError::Type;
 
 /// A card reports a little less than its name says; beyond this the figure belongs to another card.
 constexpr double kMemoryTolerance = 0.1;
-
-std::vector<FieldError> pool_errors(const json& object) {
-  const auto pool = api::parse_gpu_pool(object, api::UnknownFields::Ignore);
-  if (!pool) return pool.error().fields;
-  std::vector<FieldError> errors = placement::check_pool(*pool);
-  const auto at_least = [&errors](const char* field, std::optional<std::int64_t> value, std::int64_t least) {
-    if (value && *value < least) {
-      errors.push_back({Type::Invalid, field, std::to_string(*value), "must be at least " + std::to_string(least)});
-    }
-  };
-  if (pool->spec.gpu) {
-    at_least("spec.gpu.memoryMiBPerGPU", pool->spec.gpu->memoryMiBPerGPU, 1);
-    at_least("spec.gpu.perNode", pool->spec.gpu->perNode, 1);
-  }
-  if (pool->spec.scaling) {
-    at_least("spec.scaling.minNodes", pool->spec.scaling->minNodes, 0);
-    at_least("spec.scaling.maxNodes", pool->spec.scaling->maxNodes, 0);
-    at_least("spec.scaling.bootSeconds", pool->spec.scaling->bootSeconds, 0);
-  }
-  return errors;
-}
 
 void note_memory(const api::GpuSpec& gpu, std::vector<std::string>& warnings) {
   const estimator::Gpu* known = gpu.product ? estimator::find_gpu(*gpu.product) : nullptr;
@@ -72,26 +49,6 @@ void note_nodes(const api::GPUPoolSpec& spec, const Snapshot& snapshot, std::vec
                      (scales ? "; the pool counts as scaled to zero" : "; jobs can use the pool once one joins"));
 }
 
-std::vector<FieldError> policy_errors(const json& object) {
-  const auto policy = api::parse_placement_policy(object, api::UnknownFields::Ignore);
-  if (!policy) return policy.error().fields;
-  std::vector<FieldError> errors = placement::check_policy(*policy);
-  if (!policy->spec.allow || !policy->spec.deny) return errors;
-  const auto contradiction = [&errors](const char* field, const auto& allowed, const auto& denied) {
-    const bool all = !allowed.empty() && std::all_of(allowed.begin(), allowed.end(), [&](const auto& entry) {
-      return std::find(denied.begin(), denied.end(), entry) != denied.end();
-    });
-    if (!all) return;
-    errors.push_back({Type::Invalid, std::string("spec.deny.") + field, "",
-                      std::string("denies everything that spec.allow.") + field +
-                          " allows, so no job could be placed; take one of the two out"});
-  };
-  contradiction("pools", policy->spec.allow->pools, policy->spec.deny->pools);
-  contradiction("gpuModels", policy->spec.allow->gpuModels, policy->spec.deny->gpuModels);
-  contradiction("capacityTypes", policy->spec.allow->capacityTypes, policy->spec.deny->capacityTypes);
-  return errors;
-}
-
 void note_unknown_pools(const std::optional<api::PoolRules>& rules, const std::string& field, const Snapshot& snapshot,
                         std::vector<std::string>& warnings) {
   if (!rules || !snapshot.complete) return;
@@ -102,6 +59,10 @@ void note_unknown_pools(const std::optional<api::PoolRules>& rules, const std::s
   }
 }
 
+void append(std::vector<std::string>& warnings, std::vector<std::string> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(warnings));
+}
+
 Verdict verdict_of(std::vector<FieldError> errors) {
   Verdict verdict;
   if (!errors.empty()) verdict.kind = Verdict::Kind::Invalid;
@@ -109,32 +70,25 @@ Verdict verdict_of(std::vector<FieldError> errors) {
   return verdict;
 }
 
-/// One line for all of them: it is the same news.
-void note_unsupported(std::string_view kind, const json& object, std::vector<std::string>& warnings) {
-  std::vector<std::string> names;
-  for (const FieldError& field : api::unsupported_fields(kind, object)) names.push_back(field.field);
-  if (!names.empty()) warnings.push_back("kept, but not used yet: " + join(names, ", "));
-}
-
 }  // namespace
 
 Verdict validate_pool(const Request& request, const Snapshot& snapshot) {
-  Verdict verdict = verdict_of(errors_brought_in(*request.object, request.old_object, pool_errors));
+  Verdict verdict = verdict_of(errors_brought_in(*request.object, request.old_object, placement::pool_errors));
   const auto pool = api::parse_gpu_pool(*request.object, api::UnknownFields::Ignore);
   if (!pool || request.deleting()) return verdict;
   if (pool->spec.gpu) note_memory(*pool->spec.gpu, verdict.warnings);
   note_nodes(pool->spec, snapshot, verdict.warnings);
-  note_unsupported(api::GPUPool::kKind, *request.object, verdict.warnings);
+  append(verdict.warnings, placement::unused_fields(api::GPUPool::kKind, *request.object));
   return verdict;
 }
 
 Verdict validate_policy(const Request& request, const Snapshot& snapshot) {
-  Verdict verdict = verdict_of(errors_brought_in(*request.object, request.old_object, policy_errors));
+  Verdict verdict = verdict_of(errors_brought_in(*request.object, request.old_object, placement::policy_errors));
   const auto policy = api::parse_placement_policy(*request.object, api::UnknownFields::Ignore);
   if (!policy || request.deleting()) return verdict;
   note_unknown_pools(policy->spec.allow, "spec.allow", snapshot, verdict.warnings);
   note_unknown_pools(policy->spec.deny, "spec.deny", snapshot, verdict.warnings);
-  note_unsupported(api::PlacementPolicy::kKind, *request.object, verdict.warnings);
+  append(verdict.warnings, placement::unused_fields(api::PlacementPolicy::kKind, *request.object));
   return verdict;
 }
 

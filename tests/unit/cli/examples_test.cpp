@@ -24,14 +24,14 @@ std::vector<std::string> jobs() {
 
 struct Outcome {
   int code;
-  std::string text;
+  std::string text, errors;
 };
 
 Outcome call(const std::vector<std::string>& arguments) {
   std::istringstream in;
-  std::ostringstream out;
-  const int code = run(arguments, {in, out, out, *parse_rfc3339("2026-11-30T12:00:00Z")});
-  return {code, out.str()};
+  std::ostringstream out, err;
+  const int code = run(arguments, {in, out, err, *parse_rfc3339("2026-11-30T12:00:00Z")});
+  return {code, out.str(), err.str()};
 }
 
 class Example : public ::testing::TestWithParam<std::string> {
@@ -43,14 +43,14 @@ class Example : public ::testing::TestWithParam<std::string> {
 
 TEST_P(Example, IsEstimated) {
   const Outcome outcome = call({"estimate", "-f", file()});
-  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_EQ(outcome.code, fits() ? 0 : 1) << outcome.text << outcome.errors;
   loadline::testing::expect_golden("estimate-" + GetParam() + ".txt", outcome.text);
 }
 
 TEST_P(Example, IsPlannedOnTheExamplePoolsAndPolicies) {
   const Outcome outcome =
       call({"plan", "-f", file(), "--pools", examples("pools"), "--policies", examples("policies")});
-  EXPECT_EQ(outcome.code, fits() ? 0 : 1) << outcome.text;
+  EXPECT_EQ(outcome.code, fits() ? 0 : 1) << outcome.text << outcome.errors;
   loadline::testing::expect_golden("plan-" + GetParam() + ".txt", outcome.text);
 }
 

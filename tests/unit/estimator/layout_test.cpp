@@ -63,9 +63,16 @@ TEST(SensibleLayouts, OfAFrameworkWithoutModelParallelismSplitOnlyTheData) {
   }
 }
 
-TEST(SensibleLayouts, FillWholeNodes) {
-  EXPECT_TRUE(sensible_layouts(chosen("llama-3.1-8b"), 12, 8, {}).empty());
-  EXPECT_EQ(why_no_layout(chosen("llama-3.1-8b"), 12, 8, {}), "12 GPUs do not fill whole nodes of 8");
+TEST(SensibleLayouts, FillTheFewestEqualNodes) {
+  api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
+  spec.training.globalBatchSize = 48;
+  const auto layouts = sensible_layouts(resolved(spec), 12, 8, {});
+  ASSERT_FALSE(layouts.empty());
+  for (const Layout& l : layouts) {
+    EXPECT_EQ(l.gpus_per_node, 6) << layout_text(l);
+    EXPECT_EQ(l.nodes(), 2) << layout_text(l);
+    EXPECT_LE(l.tensor, 6) << layout_text(l);
+  }
 }
 
 TEST(WhyNoLayout, NamesTheRuleThatIsBroken) {
@@ -90,6 +97,20 @@ TEST(WhyNoLayout, NamesABatchThatDoesNotComeOutWhole) {
   const Workload w = resolved(spec);
   EXPECT_TRUE(sensible_layouts(w, 8, 8, {}).empty());
   EXPECT_THAT(why_no_layout(w, 8, 8, {}), HasSubstr("global batch of 12"));
+}
+
+TEST(WhyNoLayout, NamesTheFieldAndItsValue) {
+  api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
+  spec.training.globalBatchSize = 64;
+  const Workload w = resolved(spec);
+  LayoutConstraints c;
+  c.pipeline = 5;
+  EXPECT_EQ(no_layout(w, 40, 8, c).field, "spec.parallelism.pipeline");
+  EXPECT_EQ(no_layout(w, 40, 8, c).value, "5");
+  EXPECT_EQ(no_layout(w, 40, 8, {}).field, "spec.training.globalBatchSize");
+  EXPECT_EQ(no_layout(w, 128, 8, {}).field, "spec.gpus");
+  EXPECT_EQ(no_layout(w, 128, 8, {}).detail,
+            "the global batch of 64 sequences is enough for 64 data-parallel ranks, and 128 GPUs make 128");
 }
 
 TEST(LayoutText, ReadsAsAnEngineerWouldSayIt) {

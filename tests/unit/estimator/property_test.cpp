@@ -173,8 +173,7 @@ RC_GTEST_PROP(LargeModels, NeedNoMoreWithLoraThanInFullAndNoMoreWithQloraThanWit
 RC_GTEST_PROP(Lora, OfRankZeroEqualsTheFrozenModel, ()) {
   api::TrainingJobSpec spec = any_spec();
   spec.training.method = Method::Lora;
-  spec.training.lora = api::LoraSpec{0, {}};
-  const Workload w = resolved(spec);
+  const Workload w = with_lora(resolved(spec), 0);
   RC_ASSERT(w.trained == 0);
   Layout l = any_layout();
   l.tensor = l.pipeline = l.data = l.gpus = 1;

@@ -92,6 +92,24 @@ TEST(Workload, RefusesASequenceLongerThanATrainedPositionTable) {
   EXPECT_THAT(e.detail, HasSubstr("1024"));
 }
 
+TEST(Workload, KeepsTheBoundsOfTheSchema) {
+  const auto detail = [](const std::function<void(api::TrainingSpec&)>& change) {
+    api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
+    change(spec.training);
+    return only_error(spec).detail;
+  };
+  EXPECT_EQ(detail([](auto& t) { t.sequenceLength = 16'777'217; }), "must be between 1 and 16777216");
+  EXPECT_EQ(detail([](auto& t) { t.globalBatchSize = 16'777'217; }), "must be between 1 and 16777216");
+  EXPECT_EQ(detail([](auto& t) { t.microBatchSize = 65'537; }), "must be between 1 and 65536");
+  for (const std::int64_t rank : {0, 8193}) {
+    EXPECT_EQ(detail([&](auto& t) {
+                t.method = api::Method::Lora;
+                t.lora = api::LoraSpec{rank, {}};
+              }),
+              "must be between 1 and 8192");
+  }
+}
+
 TEST(Workload, RefusesFieldsOfAnotherMethod) {
   api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
   spec.training.lora = api::LoraSpec{};

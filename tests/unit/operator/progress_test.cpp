@@ -29,6 +29,22 @@ TEST(Progress, IsReadByAPatternWithANamedGroup) {
   EXPECT_EQ(read_progress("iter=4\niter=5\n", spec)->step, 5);
 }
 
+TEST(Progress, IsReadByEveryGroupThatHasAName) {
+  api::ProgressSpec spec;
+  spec.pattern = "step: +(?<step>[0-9]+) +loss: +(?<loss>[0-9.]+)";
+  const auto torchtitan = read_progress("[titan] step:  20  loss:  7.5233  memory: 60.1GiB\n", spec);
+  ASSERT_TRUE(torchtitan);
+  EXPECT_EQ(torchtitan->step, 20);
+  EXPECT_EQ(torchtitan->loss, 7.5233);
+  EXPECT_FALSE(torchtitan->tokens);
+  spec.pattern = R"((?P<tokens>\S+) tokens [([](?:at|in) (?<when>\w+)\(?[)\]] (?P<loss>\S+) (?<step>\d+))";
+  const auto reversed = read_progress("3e6 tokens [in epoch] nan 7\n", spec);
+  ASSERT_TRUE(reversed);
+  EXPECT_EQ(reversed->step, 7);
+  EXPECT_EQ(reversed->tokens, 3e6);
+  EXPECT_FALSE(reversed->loss) << "not a number";
+}
+
 TEST(Progress, SurvivesPatternsThatCannotBeUsed) {
   api::ProgressSpec spec;
   for (const std::string& pattern : {std::string("("), std::string(5000, 'a'), std::string("(a+)+$")}) {
