@@ -45,8 +45,8 @@ struct Limits {
   std::chrono::milliseconds linger = std::chrono::seconds(1);  ///< for a peer to read a refusal before the close
   std::uint32_t header_bytes = 32 * 1024;
   std::uint64_t body_bytes = 8ULL * 1024 * 1024;  ///< a review holds the old and the new object, 3 MiB each at most
-  std::uint64_t all_bodies_bytes = 128ULL * 1024 * 1024;  ///< of all requests at a time; then 503
-  std::size_t connections = 512;                          ///< further ones take an idle one's place, or are closed
+  std::uint64_t all_bodies_bytes = 64ULL * 1024 * 1024;  ///< of all requests at a time; then 503
+  std::size_t connections = 512;                         ///< further ones take an idle one's place, or are closed
 };
 
 struct ServerOptions {
