@@ -79,20 +79,78 @@ std::map<std::string, std::string> strings_at(const json& root, JsonPath path) {
   return out;
 }
 
-Result<json> parse_json(std::string_view text, TooDeep deep) {
-  bool pruned = false;
-  const json::parser_callback_t within_depth = [&pruned](int depth, json::parse_event_t, json&) {
-    const bool keep = depth <= kMaxJsonDepth;
-    pruned = pruned || !keep;
-    return keep;
+namespace {
+
+Error invalid(std::string why) { return Error::make(Error::Code::Invalid, std::move(why)); }
+
+/// Walks a text without building anything, and stops at the first thing that is wrong with it.
+class BoundsCheck : public nlohmann::json_sax<json> {
+ public:
+  explicit BoundsCheck(std::size_t max_values) : max_values_(max_values) {}
+
+  /// What is wrong; empty when nothing is.
+  std::string wrong;
+
+  bool null() override { return value(); }
+  bool boolean(bool) override { return value(); }
+  bool number_integer(std::int64_t) override { return value(); }
+  bool number_unsigned(std::uint64_t) override { return value(); }
+  bool number_float(double, const std::string&) override { return value(); }
+  bool string(std::string&) override { return value(); }
+  bool binary(json::binary_t&) override { return value(); }
+  bool key(std::string&) override { return true; }
+  bool start_object(std::size_t) override { return deeper(); }
+  bool start_array(std::size_t) override { return deeper(); }
+  bool end_object() override { return higher(); }
+  bool end_array() override { return higher(); }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
+    return stop(std::string("not JSON: ") + error.what());
+  }
+
+ private:
+  bool value() {
+    return ++values_ <= max_values_ || stop("JSON of more than " + std::to_string(max_values_) + " values");
+  }
+  bool deeper() { return value() && (++depth_ <= kMaxJsonDepth || stop("JSON nests deeper than 256 levels")); }
+  bool higher() {
+    --depth_;
+    return true;
+  }
+  bool stop(std::string why) {
+    wrong = std::move(why);
+    return false;
+  }
+
+  const std::size_t max_values_;
+  std::size_t values_ = 0;
+  int depth_ = 0;
+};
+
+Result<json> parse_pruned(std::string_view text) {
+  const json::parser_callback_t within_depth = [](int depth, json::parse_event_t, json&) {
+    return depth <= kMaxJsonDepth;
   };
   try {
-    json document = json::parse(text, within_depth);
-    if (pruned && deep == TooDeep::Refuse)
-      return Error::make(Error::Code::Invalid, "JSON nests deeper than 256 levels");
-    return document;
+    return json::parse(text, within_depth);
   } catch (const json::exception& e) {
-    return Error::make(Error::Code::Invalid, std::string("not JSON: ") + e.what());
+    return invalid(std::string("not JSON: ") + e.what());
+  }
+}
+
+}  // namespace
+
+Result<json> parse_json(std::string_view text, TooDeep deep) {
+  return deep == TooDeep::Prune ? parse_pruned(text) : parse_json_within(text.size(), text);
+}
+
+Result<json> parse_json_within(std::size_t max_values, std::string_view text) {
+  // Not by a callback that discards: with one the parser looks through all of an array after each of its objects.
+  BoundsCheck check(max_values);
+  if (!json::sax_parse(text, &check)) return invalid(check.wrong);
+  try {
+    return json::parse(text);
+  } catch (const json::exception& e) {
+    return invalid(std::string("not JSON: ") + e.what());
   }
 }
 

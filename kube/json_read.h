@@ -44,6 +44,9 @@ enum class TooDeep {
 };
 /// Parses one JSON document. Error: Code::Invalid.
 [[nodiscard]] Result<nlohmann::json> parse_json(std::string_view text, TooDeep deep = TooDeep::Refuse);
+/// The same for a text from anybody: one with more than `max_values` values is refused before any of it is built. In
+/// memory a value takes 100 bytes and more, however short its text.
+[[nodiscard]] Result<nlohmann::json> parse_json_within(std::size_t max_values, std::string_view text);
 /// Compact JSON; bytes that are not UTF-8 become U+FFFD. Precondition: at most kMaxJsonDepth levels.
 [[nodiscard]] std::string json_text(const nlohmann::json& document);
 

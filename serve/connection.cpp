@@ -10,6 +10,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/read_size.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl/ssl_stream.hpp>
@@ -31,6 +32,9 @@ using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 /// In these coroutines no aggregate is made inside a co_await expression: GCC 12 destroys such temporaries twice.
 template <class T>
 using Awaitable = net::awaitable<T>;
+
+/// Read at a time, at most; so much more than a header's limit a buffer holds, and no line of a body may be longer.
+constexpr std::size_t kReadBytes = 16 * 1024;
 
 auto into(error_code& error) { return net::redirect_error(net::use_awaitable, error); }
 
@@ -64,25 +68,33 @@ Response call(const Handler& handler, const Request& request) {
   return {500, "internal error\n"};
 }
 
-/// What a worker hands back to the connection that waits for it, on the connection's strand.
-struct Pending {
-  explicit Pending(const net::any_io_executor& strand) : arrived(strand) {}
-  net::steady_timer arrived;  ///< expires at the handler's deadline, cancelled when the response is there
-  std::optional<Response> response;
+/// A request, and the memory its body takes for as long as anybody holds it.
+struct Work {
+  Request request;
+  std::unique_ptr<BodyShare> share;
 };
 
-/// Moves from `request`.
-Awaitable<Response> run(Core& core, Connection& connection, const Route& route, Request& request) {
-  if (route.run == Run::OnIoThread) co_return call(route.handler, request);
-  const auto pending = std::make_shared<Pending>(connection.strand);
+/// What a connection hands to a worker, and a worker back to the connection that waits for it.
+struct Pending {
+  Pending(const net::any_io_executor& strand, Work handed) : arrived(strand), work(std::move(handed)) {}
+  std::atomic<bool> taken{false};    ///< by the worker that begins, or by the connection that gives up before
+  net::steady_timer arrived;         ///< expires at the handler's deadline, cancelled when the response is there
+  Work work;                         ///< for who has taken it only
+  std::optional<Response> response;  ///< on the connection's strand only
+};
+
+/// Moves from `work`.
+Awaitable<Response> run(Core& core, Connection& connection, const Route& route, Work& work) {
+  if (route.run == Run::OnIoThread) co_return call(route.handler, work.request);
+  const auto pending = std::make_shared<Pending>(connection.strand, std::move(work));
   pending->arrived.expires_after(core.options.limits.handler);
-  const bool accepted = core.workers.try_run(
-      [pending, strand = connection.strand, &handler = route.handler, request = std::move(request)] {
-        net::post(strand, [pending, response = call(handler, request)]() mutable {
-          pending->response = std::move(response);
-          pending->arrived.cancel();
-        });
-      });
+  const bool accepted = core.workers.try_run([pending, strand = connection.strand, &handler = route.handler] {
+    if (pending->taken.exchange(true)) return;
+    net::post(strand, [pending, response = call(handler, pending->work.request)]() mutable {
+      pending->response = std::move(response);
+      pending->arrived.cancel();
+    });
+  });
   Response response{503, "too many requests at once; try again\n"};
   if (!accepted) co_return response;
   error_code waited;
@@ -90,6 +102,8 @@ Awaitable<Response> run(Core& core, Connection& connection, const Route& route, 
   if (pending->response) {
     response = std::move(*pending->response);
   } else {
+    // Nobody reads an answer any more: what waits still is not worked on, nor kept.
+    if (!pending->taken.exchange(true)) pending->work = {};
     core.metrics.timed_out("handler");
     response.body = "no answer within the deadline; try again\n";
   }
@@ -119,7 +133,6 @@ std::string_view view(beast::string_view text) { return {text.data(), text.size(
 int refusal_for(const error_code& error) {
   if (error == http::error::header_limit) return 431;
   if (error == http::error::body_limit) return 413;
-  if (error == http::error::end_of_stream || error == http::error::partial_message) return 0;
   static const error_code parse_error = make_error_code(http::error::bad_method);
   return error.category() == parse_error.category() ? 400 : 0;
 }
@@ -128,7 +141,9 @@ template <class Stream>
 class Session {
  public:
   Session(Core& core, Connection& connection, Stream& stream)
-      : core_(core), limits_(core.options.limits), connection_(connection), stream_(stream) {}
+      : core_(core), limits_(core.options.limits), connection_(connection), stream_(stream) {
+    buffer_.reserve(kReadBytes);
+  }
 
   Awaitable<void> serve() {
     bool more = true;
@@ -141,15 +156,30 @@ class Session {
     beast::get_lowest_layer(stream_).expires_at(deadline_);
   }
 
-  /// Reads until `done`, at most until the deadline of allow(). The clock is looked at before each read, because a
-  /// peer that always has one more byte ready never lets the stream's own timer have its turn.
+  /// Reads until `done`, at most until the deadline of allow(). Not by Beast's own read: that reads on, unasked and
+  /// without end, for as long as a line of a chunk's header or of the trailer has no end.
   template <class Parser, class Done>
   Awaitable<error_code> read_until(Parser& parser, Done done) {
     error_code error;
     while (!error && !done()) {
-      if (std::chrono::steady_clock::now() >= deadline_) co_return beast::error::timeout;
-      co_await http::async_read_some(stream_, buffer_, parser, into(error));
+      if (buffer_.size() > 0) {
+        buffer_.consume(parser.put(buffer_.data(), error));
+        if (error != http::error::need_more) continue;
+      }
+      error = co_await read_more();
     }
+    co_return error;
+  }
+
+  /// Reads once. The clock is looked at before, because a peer that always has one more byte ready never lets the
+  /// stream's own timer have its turn.
+  Awaitable<error_code> read_more() {
+    error_code error;
+    const std::size_t bytes = beast::read_size(buffer_, kReadBytes);
+    if (bytes == 0) co_return http::error::buffer_overflow;
+    if (std::chrono::steady_clock::now() >= deadline_) co_return beast::error::timeout;
+    const std::size_t read = co_await stream_.async_read_some(buffer_.prepare(bytes), into(error));
+    buffer_.commit(read);
     co_return error;
   }
 
@@ -176,14 +206,15 @@ class Session {
     const Match match = find_route(core_.routes, parser.get().method(), target.substr(0, question));
     if (match.route == nullptr) co_return co_await refuse(match.refusal);
 
-    const BodyShare share(core_, parser.content_length().value_or(parser.chunked() ? limits_.body_bytes : 0));
-    if (!share.granted()) co_return co_await refuse(503);
+    const std::uint64_t body_bytes = parser.content_length().value_or(parser.chunked() ? limits_.body_bytes : 0);
+    Work work{{}, std::make_unique<BodyShare>(core_, body_bytes)};
+    if (!work.share->granted()) co_return co_await refuse(503);
     if (!co_await read_body(parser)) co_return false;
 
-    Request request{match.route->method, match.route->path,
+    work.request = {match.route->method, match.route->path,
                     std::string(target.substr(std::min(question + 1, target.size()))),
                     std::string(view(parser.get()[http::field::content_type])), std::move(parser.get().body())};
-    const Response response = co_await run(core_, connection_, *match.route, request);
+    const Response response = co_await run(core_, connection_, *match.route, work);
     co_return co_await answer(response, parser.keep_alive() && !core_.draining);
   }
 
@@ -192,13 +223,13 @@ class Session {
     if (buffer_.size() > 0) co_return true;
     if (core_.stopping) co_return false;
     connection_.between_requests = true;
-    allow(limits_.idle);
-    error_code error;
-    const std::size_t read = co_await stream_.async_read_some(buffer_.prepare(4096), into(error));
+    if (answered_) core_.offer_place(connection_);
+    // Whoever connects has something to ask: only who did may be silent for long.
+    allow(answered_ ? limits_.idle : limits_.header);
+    const error_code error = co_await read_more();
     connection_.between_requests = false;
-    count_timeout(error, "idle");
-    buffer_.commit(read);
-    co_return !error;
+    count_timeout(error, answered_ ? "idle" : "header");
+    co_return core_.keep_place(connection_) && !error;
   }
 
   Awaitable<bool> read_body(http::request_parser<http::string_body>& parser) {
@@ -234,6 +265,7 @@ class Session {
     message.body() = response.body;
     message.keep_alive(keep_alive);
     message.prepare_payload();
+    answered_ = true;
     allow(limits_.write);
     error_code error;
     co_await http::async_write(stream_, message, into(error));
@@ -251,7 +283,7 @@ class Session {
     error.clear();
     tcp.socket().shutdown(net::ip::tcp::socket::shutdown_send, error);
     std::array<char, 16 * 1024> waste{};
-    for (std::uint64_t left = limits_.body_bytes; !error && left > 0;) {
+    for (std::uint64_t left = limits_.body_bytes; !error && left > 0 && std::chrono::steady_clock::now() < deadline_;) {
       left -= std::min<std::uint64_t>(left, co_await tcp.async_read_some(net::buffer(waste), into(error)));
     }
   }
@@ -260,7 +292,8 @@ class Session {
   const Limits& limits_;
   Connection& connection_;
   Stream& stream_;
-  beast::flat_buffer buffer_;
+  beast::flat_buffer buffer_{limits_.header_bytes + kReadBytes};
+  bool answered_ = false;                           ///< a request was, on this connection
   std::chrono::steady_clock::time_point deadline_;  ///< of what is being read or written
 };
 
@@ -297,6 +330,38 @@ class Closable {
 };
 
 }  // namespace
+
+void Core::offer_place(Connection& connection) {
+  const std::lock_guard lock(mutex);
+  connection.idle_since = std::chrono::steady_clock::now();
+}
+
+bool Core::keep_place(Connection& connection) {
+  const std::lock_guard lock(mutex);
+  connection.idle_since.reset();
+  return !connection.leaving;
+}
+
+bool Core::make_room() {
+  const std::lock_guard lock(mutex);
+  if (open.size() < options.limits.connections) return true;
+  std::size_t staying = 0;
+  std::shared_ptr<Connection> longest;
+  for (const std::shared_ptr<Connection>& connection : open) {
+    if (connection->leaving) continue;
+    ++staying;
+    if (!connection->idle_since) continue;
+    if (longest == nullptr || *connection->idle_since < *longest->idle_since) longest = connection;
+  }
+  if (staying < options.limits.connections) return true;
+  if (longest == nullptr) return false;
+  longest->leaving = true;
+  metrics.displaced();
+  net::post(longest->strand, [longest] {
+    if (longest->close) longest->close();
+  });
+  return true;
+}
 
 Registered::Registered(Core& core, net::any_io_executor strand)
     : core_(core), connection_(std::make_shared<Connection>()) {

@@ -11,10 +11,12 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
@@ -28,6 +30,10 @@ struct Connection {
   boost::asio::any_io_executor strand;
   std::function<void()> close;    ///< on the strand only
   bool between_requests = false;  ///< on the strand only: nothing is lost by closing now
+
+  std::optional<std::chrono::steady_clock::time_point> idle_since;  ///< guarded by Core::mutex: its place may be given
+                                                                    ///< to a newcomer
+  bool leaving = false;  ///< guarded by Core::mutex: it was, and the connection is closed in a moment
 };
 
 /// What the connections of one server share.
@@ -37,6 +43,13 @@ struct Core {
         routes(std::move(server_routes)),
         metrics(options.name, options.metrics),
         workers(options.workers, options.waiting) {}
+
+  /// Lets `connection` be closed for a newcomer, until keep_place().
+  void offer_place(Connection& connection);
+  /// False when its place has been given away.
+  [[nodiscard]] bool keep_place(Connection& connection);
+  /// Whether one more connection may be opened. When there are too many, the one that is idle for the longest goes.
+  [[nodiscard]] bool make_room();
 
   const ServerOptions options;
   const std::vector<Route> routes;

@@ -7,16 +7,14 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/redirect_error.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <charconv>
 #include <exception>
 #include <string_view>
 #include <thread>
 #include <utility>
 
+#include "serve/accept.h"
 #include "serve/connection.h"
 #include "serve/tls.h"
 
@@ -75,8 +73,7 @@ struct Server::Impl {
         acceptor(net::make_strand(core.io)),
         work(core.io.get_executor()) {}
 
-  net::awaitable<void> accept_connections();
-  bool is_full();
+  void take(tcp::socket socket);
   /// Runs `action` for each open connection, on its strand.
   void for_each_connection(const std::function<void(Connection&)>& action);
   bool wait_until_closed(std::chrono::milliseconds time);
@@ -105,8 +102,10 @@ Status Server::start() {
     acceptor.bind(*endpoint);
     acceptor.listen();
     impl_->port = acceptor.local_endpoint().port();
-    net::co_spawn(acceptor.get_executor(), impl_->accept_connections(),
-                  [](const std::exception_ptr& fault) { log_fault("accepting connections", fault); });
+    net::co_spawn(
+        acceptor.get_executor(),
+        accept_connections(acceptor, impl_->core.io, [this](tcp::socket socket) { impl_->take(std::move(socket)); }),
+        [](const std::exception_ptr& fault) { log_fault("accepting connections", fault); });
     for (std::size_t i = 0; i < impl_->core.options.io_threads; ++i) {
       impl_->threads.emplace_back([this] { run_io(impl_->core.io); });
     }
@@ -152,33 +151,16 @@ bool Server::stop(std::chrono::milliseconds deadline) {
   return clean;
 }
 
-net::awaitable<void> Server::Impl::accept_connections() {
-  net::steady_timer pause(acceptor.get_executor());
-  while (acceptor.is_open()) {
-    error_code error;
-    tcp::socket socket(net::make_strand(core.io));
-    co_await acceptor.async_accept(socket, net::redirect_error(net::use_awaitable, error));
-    if (error == net::error::operation_aborted) co_return;
-    if (error) {
-      // Out of descriptors, most likely: the next try would fail as fast, and the one after it.
-      pause.expires_after(std::chrono::milliseconds(100));
-      co_await pause.async_wait(net::redirect_error(net::use_awaitable, error));
-      continue;
-    }
-    if (is_full()) {
-      core.metrics.refused();
-      continue;
-    }
-    socket.set_option(tcp::no_delay(true), error);
-    const net::any_io_executor strand = socket.get_executor();
-    net::co_spawn(strand, serve_connection(core, std::make_unique<Registered>(core, strand), std::move(socket)),
-                  [](const std::exception_ptr& fault) { log_fault("connection", fault); });
+void Server::Impl::take(tcp::socket socket) {
+  if (!core.make_room()) {
+    core.metrics.refused();
+    return;
   }
-}
-
-bool Server::Impl::is_full() {
-  const std::lock_guard lock(core.mutex);
-  return core.open.size() >= core.options.limits.connections;
+  error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  const net::any_io_executor strand = socket.get_executor();
+  net::co_spawn(strand, serve_connection(core, std::make_unique<Registered>(core, strand), std::move(socket)),
+                [](const std::exception_ptr& fault) { log_fault("connection", fault); });
 }
 
 void Server::Impl::for_each_connection(const std::function<void(Connection&)>& action) {

@@ -34,9 +34,10 @@ class ServedCertificate;
 
 struct Limits {
   std::chrono::milliseconds handshake = std::chrono::seconds(5);
-  std::chrono::milliseconds header = std::chrono::seconds(5);  ///< from the first byte of a request to its blank line
+  /// From the first byte of a request to its blank line; and to the first byte of a connection's first request.
+  std::chrono::milliseconds header = std::chrono::seconds(5);
   std::chrono::milliseconds body = std::chrono::seconds(10);
-  std::chrono::milliseconds handler = std::chrono::seconds(3);  ///< then 503; the handler runs on, its answer unread
+  std::chrono::milliseconds handler = std::chrono::seconds(3);  ///< then 503; a handler that has begun runs on
   std::chrono::milliseconds write = std::chrono::seconds(10);
   /// Between requests. Longer than the 90 s after which Go clients close an idle connection themselves: a server that
   /// closes first can do so just as a request is on its way, and Go does not send a POST again.
@@ -44,8 +45,8 @@ struct Limits {
   std::chrono::milliseconds linger = std::chrono::seconds(1);  ///< for a peer to read a refusal before the close
   std::uint32_t header_bytes = 32 * 1024;
   std::uint64_t body_bytes = 8ULL * 1024 * 1024;  ///< a review holds the old and the new object, 3 MiB each at most
-  std::uint64_t all_bodies_bytes = 128ULL * 1024 * 1024;  ///< of all requests at a time; then 503
-  std::size_t connections = 512;                          ///< further ones are closed at once
+  std::uint64_t all_bodies_bytes = 64ULL * 1024 * 1024;  ///< of all requests at a time; then 503
+  std::size_t connections = 512;                         ///< further ones take an idle one's place, or are closed
 };
 
 struct ServerOptions {

@@ -24,6 +24,11 @@ ServerMetrics::ServerMetrics(std::string server, std::shared_ptr<prometheus::Reg
                    .Help("Connections closed at once because too many were open.")
                    .Register(*registry_)
                    .Add({{"server", server_}})),
+      displaced_(BuildCounter()
+                     .Name("loadline_http_connections_displaced_total")
+                     .Help("Idle connections closed to make room for new ones.")
+                     .Register(*registry_)
+                     .Add({{"server", server_}})),
       handshakes_failed_(BuildCounter()
                              .Name("loadline_http_tls_handshakes_failed_total")
                              .Help("TLS handshakes that did not finish.")
@@ -39,6 +44,7 @@ ServerMetrics::ServerMetrics(std::string server, std::shared_ptr<prometheus::Reg
 
 void ServerMetrics::set_connections(std::size_t open) { connections_.Set(static_cast<double>(open)); }
 void ServerMetrics::refused() { refused_.Increment(); }
+void ServerMetrics::displaced() { displaced_.Increment(); }
 void ServerMetrics::handshake_failed() { handshakes_failed_.Increment(); }
 
 void ServerMetrics::timed_out(std::string_view step) {

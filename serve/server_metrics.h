@@ -25,6 +25,8 @@ class ServerMetrics {
   void set_connections(std::size_t open);
   /// A connection closed because there were too many.
   void refused();
+  /// An idle connection closed because there were too many.
+  void displaced();
   void handshake_failed();
   /// `step`: handshake, idle, header, body, handler, write.
   void timed_out(std::string_view step);
@@ -35,6 +37,7 @@ class ServerMetrics {
   std::shared_ptr<prometheus::Registry> registry_;
   prometheus::Gauge& connections_;
   prometheus::Counter& refused_;
+  prometheus::Counter& displaced_;
   prometheus::Counter& handshakes_failed_;
   prometheus::Family<prometheus::Counter>& timeouts_;
   prometheus::Family<prometheus::Counter>& answers_;

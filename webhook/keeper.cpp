@@ -15,6 +15,9 @@ namespace resources = kube::resources;
 /// Replicas that start together race for the Secret; each loser needs one more look.
 constexpr int kTries = 5;
 
+/// What is served and ends within this time is replaced at once.
+constexpr std::chrono::hours kSparedBefore{1};
+
 std::int64_t unix_seconds(TimePoint time) {
   return std::chrono::floor<std::chrono::seconds>(time).time_since_epoch().count();
 }
@@ -41,7 +44,16 @@ Status CertificateKeeper::renew_and_serve() {
   const Result<Certificates> certificates = stored_or_made();
   if (!certificates) return certificates.error();
   if (Status published = publish(certificates->bundle); !published) return published;
+  if (can_wait(*certificates)) return {};
   return serve(*certificates);
+}
+
+/// API servers learn whom to trust by a watch, a moment after the write that we or another replica made. So what is new
+/// is served from the next round on, unless what is served now ends too soon for that.
+bool CertificateKeeper::can_wait(const Certificates& certificates) {
+  const std::string& leaf = certificates.leaf.certificate;
+  if (leaf == served_leaf_ || std::exchange(next_leaf_, leaf) == leaf) return false;
+  return std::min<std::int64_t>(leaf_ends_, authority_ends_) > unix_seconds(options_.now() + kSparedBefore);
 }
 
 Result<Certificates> CertificateKeeper::stored_or_made() {

@@ -1,6 +1,6 @@
 // Keeps the webhook's certificates: reads the shared Secret or makes it, makes the registrations trust what will be
-// served, and only then serves it. One round does all of that, and every replica does the same rounds: whoever writes
-// first wins, and the others take over what is stored.
+// served, and serves it a round later. Every replica does the same rounds: whoever writes first wins, and the others
+// take over what is stored.
 //
 // Thread-safety: round() from one thread; the getters from any, so `now` must be callable from any too.
 // Ownership: client and certificate must outlive it.
@@ -47,12 +47,14 @@ class CertificateKeeper {
   [[nodiscard]] Status store(const Certificates& certificates, const kube::Object& before);
   [[nodiscard]] Status publish(const std::string& bundle);
   [[nodiscard]] Status publish_in(const kube::Resource& resource, const std::string& bundle);
+  [[nodiscard]] bool can_wait(const Certificates& certificates);
   [[nodiscard]] Status serve(const Certificates& certificates);
 
   kube::Client& client_;
   serve::ServedCertificate& served_;
   const KeeperOptions options_;
   std::string served_leaf_;
+  std::string next_leaf_;  ///< trusted, and to be served from the next round on
   std::atomic<std::int64_t> leaf_ends_{0};
   std::atomic<std::int64_t> authority_ends_{0};
 };

@@ -23,6 +23,10 @@ namespace {
 using nlohmann::json;
 using serve::Response;
 
+/// Values in a review; each takes 100 bytes and more, and some parts are copied while it is judged. A pod template with
+/// a thousand environment variables is 10,000 of them, managedFields included, and an update has it twice.
+constexpr std::size_t kMaxValues = 100'000;
+
 class ReviewMetrics {
  public:
   explicit ReviewMetrics(prometheus::Registry& registry)
@@ -71,7 +75,7 @@ using Judge = std::function<Verdict(const Request&)>;
 Response answer(const std::string& webhook, const serve::Request& http, const Judge& judge, ReviewMetrics& metrics) {
   const auto begin = std::chrono::steady_clock::now();
   if (!http.content_type.starts_with("application/json")) return {415, "want application/json\n"};
-  const Result<json> review = kube::parse_json(http.body);
+  const Result<json> review = kube::parse_json_within(kMaxValues, http.body);
   if (!review) return {400, review.error().message + "\n"};
   const Result<Request> request = read_review(*review);
   if (!request) return {400, request.error().message + "\n"};

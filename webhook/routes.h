@@ -1,7 +1,8 @@
 // The webhook's HTTP face: POST /mutate and /validate.
 //
 // Thread-safety: the handlers may run on several threads.
-// Errors: 400 for what is no AdmissionReview, 415 for what is no JSON. Everything else is an AdmissionReview.
+// Errors: 400 for what is no AdmissionReview or too much of one, 415 for what is no JSON. Everything else is an
+// AdmissionReview.
 #pragma once
 
 #include <functional>

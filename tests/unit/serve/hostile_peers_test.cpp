@@ -19,6 +19,12 @@ struct RawRequest {
 
 const std::string kChunked = "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
 
+std::string repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
 TEST_F(HostilePeers, EachMalformedRequestIsRefusedAndTheServerLivesOn) {
   start();
   const std::vector<RawRequest> table = {
@@ -28,6 +34,9 @@ TEST_F(HostilePeers, EachMalformedRequestIsRefusedAndTheServerLivesOn) {
       {"chunk size beyond the limit", kChunked + "7fffffffffffffff\r\nabc\r\n", 413},
       {"chunk size not hexadecimal", kChunked + "zz\r\nabc\r\n", 400},
       {"chunk without its line end", kChunked + "3\r\nabcdef\r\n0\r\n\r\n", 400},
+      {"chunk extension without end", kChunked + "1;" + std::string(60 * 1024, 'a'), 400},
+      {"trailer without end", kChunked + "0\r\nX: " + std::string(60 * 1024, 'a'), 400},
+      {"trailers without end", kChunked + "0\r\n" + repeated("X: y\r\n", 10 * 1024), 400},
       {"negative length", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400},
       {"length not a number", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: ten\r\n\r\n", 400},
       {"length beyond 64 bits", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n",
@@ -94,6 +103,28 @@ TEST_F(HostilePeers, RefusesBodiesThatTogetherTakeTooMuchMemory) {
   EXPECT_EQ(first.status(), 200);
 }
 
+TEST_F(HostilePeers, AChunkExtensionThatNeverEndsIsNotReadOn) {
+  start();
+  RawClient peer = client();
+  peer.send("GET /ok HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;");
+  const std::string part(64 * 1024, 'a');
+  int sent = 0;
+  while (sent < 1000 && peer.send(part)) ++sent;
+  EXPECT_LT(sent, 1000) << "the server took 64 MiB that end nowhere";
+  EXPECT_TRUE(alive());
+}
+
+TEST_F(HostilePeers, AnAbandonedRequestThatIsBeingWorkedOnStillCountsAsMemory) {
+  Limits limits = small_limits();
+  limits.all_bodies_bytes = 1000;
+  limits.handler = 200ms;
+  start(limits);
+  EXPECT_EQ(answer_to(post("/wait", std::string(900, 'a'))), 503);
+  EXPECT_EQ(answer_to(post("/throw-oddly", std::string(200, 'a'))), 503);
+  release.set_value();
+  EXPECT_TRUE(eventually([&] { return answer_to(post("/throw-oddly", std::string(200, 'a'))) == 500; }));
+}
+
 TEST_F(HostilePeers, ClosesConnectionsThatDribbleTheirHeader) {
   Limits limits = small_limits();
   limits.header = 500ms;
@@ -112,13 +143,13 @@ TEST_F(HostilePeers, ClosesConnectionsThatDribbleTheirHeader) {
 
 TEST_F(HostilePeers, ClosesSilentAndStalledConnections) {
   Limits limits = small_limits();
-  limits.idle = 200ms;
+  limits.header = 200ms;
   limits.body = 200ms;
   start(limits);
   RawClient silent = client();
   RawClient stalled = client();
   stalled.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc");
-  EXPECT_TRUE(silent.closed_by_server());
+  EXPECT_TRUE(silent.closed_by_server()) << "only who has asked something may be silent for as long as an idle peer";
   EXPECT_TRUE(stalled.closed_by_server());
 }
 
@@ -161,6 +192,26 @@ TEST_F(HostilePeers, TheConnectionBeyondTheLimitIsClosedAndTheOthersGoOn) {
   EXPECT_TRUE(fourth.closed_by_server());
   peers[1].send(get("/ok"));
   EXPECT_EQ(peers[1].status(), 200);
+}
+
+TEST_F(HostilePeers, PeersThatKeepTheirConnectionsIdleDoNotKeepOthersOut) {
+  Limits limits = small_limits();
+  limits.connections = 3;
+  limits.handler = kPatience;
+  start(limits);
+  RawClient busy = client();
+  busy.send(post("/wait", ""));
+  ASSERT_TRUE(eventually([&] { return running == 1; }));
+  std::vector<RawClient> idle;
+  for (int i = 0; i < 2; ++i) {
+    idle.push_back(client());
+    idle.back().send(get("/ok"));
+    ASSERT_EQ(idle.back().status(), 200);
+  }
+  EXPECT_TRUE(eventually([&] { return alive(); }));
+  EXPECT_TRUE(eventually([&] { return server->connections() == 2; })) << "only as many as needed are closed";
+  release.set_value();
+  EXPECT_EQ(busy.status(), 200) << "a request on its way is never cut off for a newcomer";
 }
 
 TEST_F(HostilePeers, PeersThatVanishMidBodyLeaveNothingBehind) {

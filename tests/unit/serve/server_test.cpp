@@ -51,6 +51,30 @@ TEST_F(ServerBehaviour, ReadsChunkedBodies) {
   EXPECT_NE(peer.response().find("\r\n\r\nabcde|"), std::string::npos);
 }
 
+TEST_F(ServerBehaviour, ReadsTheSameHoweverTheBytesAreCut) {
+  start();
+  const std::string chunked =
+      "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nX: y\r\n\r\n";
+  const std::string requests = chunked + post("/echo", "def") + get("/ok") + chunked;
+  for (const std::size_t step : {std::size_t{1}, std::size_t{7}, requests.size()}) {
+    RawClient peer = client();
+    for (std::size_t at = 0; at < requests.size(); at += step) peer.send(requests.substr(at, step));
+    for (const char* body : {"abc|", "def|", "ok", "abc|"}) {
+      EXPECT_NE(peer.response().find(std::string("\r\n\r\n") + body), std::string::npos) << step << " at a time";
+    }
+  }
+}
+
+TEST_F(ServerBehaviour, AnIdleConnectionIsClosedAtItsDeadline) {
+  Limits limits = small_limits();
+  limits.idle = 200ms;
+  start(limits);
+  RawClient peer = client();
+  peer.send(get("/ok"));
+  EXPECT_EQ(peer.status(), 200);
+  EXPECT_TRUE(peer.closed_by_server());
+}
+
 TEST_F(ServerBehaviour, SaysContinueToThosWhoAskBeforeSending) {
   start();
   RawClient peer = client();
@@ -79,6 +103,17 @@ TEST_F(ServerBehaviour, AHandlerThatTakesTooLongIsA503) {
   peer.send(post("/wait", ""));
   EXPECT_EQ(peer.status(), 503);
   release.set_value();
+}
+
+TEST_F(ServerBehaviour, ARequestThatGotA503WhileItWaitedIsNotWorkedOn) {
+  Limits limits = small_limits();
+  limits.handler = 200ms;
+  start(limits, false, 1);
+  EXPECT_EQ(answer_to(post("/wait", "begins")), 503);
+  EXPECT_EQ(answer_to(post("/wait", "waits for the worker")), 503);
+  release.set_value();
+  EXPECT_TRUE(eventually([&] { return answer_to(post("/echo", "queued behind it")) == 200; }));
+  EXPECT_EQ(running, 1);
 }
 
 TEST_F(ServerBehaviour, ABurstBeyondTheQueueIsA503AtOnce) {

@@ -175,6 +175,33 @@ TEST_F(KeeperTest, ANewAuthorityIsTrustedBeforeItsLeafIsServed) {
   EXPECT_TRUE(trusted.ends_with(old_bundle)) << "the other replica may still serve a leaf of the old one";
 }
 
+TEST_F(KeeperTest, ANewLeafIsServedARoundAfterItIsTrustedWhoeverMadeIt) {
+  Replica first(*this);
+  Replica second(*this);
+  ASSERT_TRUE(first.keeper.round().ok());
+  ASSERT_TRUE(second.keeper.round().ok());
+  now += 24h * 61;
+  for (Replica* replica : {&first, &second}) {
+    const auto before = replica->served.context();
+    const std::int64_t ends = replica->keeper.leaf_ends();
+    ASSERT_TRUE(replica->keeper.round().ok());
+    EXPECT_EQ(replica->served.context(), before) << "API servers may not have learned of it yet";
+    EXPECT_EQ(replica->keeper.leaf_ends(), ends);
+    ASSERT_TRUE(replica->keeper.round().ok());
+    EXPECT_NE(replica->served.context(), before);
+    EXPECT_GT(replica->keeper.leaf_ends(), ends);
+  }
+}
+
+TEST_F(KeeperTest, ANewLeafIsServedAtOnceWhenTheOldOneHasAnHourLeft) {
+  Replica replica(*this);
+  ASSERT_TRUE(replica.keeper.round().ok());
+  const auto before = replica.served.context();
+  now += kLeafLife - 1h;
+  ASSERT_TRUE(replica.keeper.round().ok());
+  EXPECT_NE(replica.served.context(), before);
+}
+
 TEST_F(KeeperTest, ARenewalThatFailsForDaysIsToldInWordsAndStopsWhenItSucceeds) {
   Replica replica(*this);
   ASSERT_TRUE(replica.keeper.round().ok());
@@ -193,6 +220,7 @@ TEST_F(KeeperTest, ARenewalThatFailsForDaysIsToldInWordsAndStopsWhenItSucceeds) 
   EXPECT_FALSE(replica.keeper.round().ok());
   EXPECT_EQ(warnings.at(1), warnings[0]) << "the same words, so that events of it become one";
   server.registrations_fail = false;
+  ASSERT_TRUE(replica.keeper.round().ok());
   ASSERT_TRUE(replica.keeper.round().ok());
   EXPECT_FALSE(replica.keeper.overdue());
   EXPECT_EQ(warnings.size(), 2U);

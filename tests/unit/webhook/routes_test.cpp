@@ -57,6 +57,34 @@ TEST_F(RoutesTest, RefusesWhatIsNoReview) {
   EXPECT_TRUE(ask("POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}").starts_with("HTTP/1.1 415"));
 }
 
+TEST_F(RoutesTest, RefusesMoreValuesThanAnyReviewHolds) {
+  for (const std::string& value :
+       {std::string("{}"), std::string("0"), std::string("[]"), std::string(R"({"a":""})")}) {
+    std::string body = "[" + value;
+    while (body.size() < 1'000'000) body += "," + value;
+    const std::string answer = ask(post("/validate", body + "]"));
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 400")) << answer;
+    EXPECT_TRUE(answer.ends_with("JSON of more than 100000 values\n")) << answer;
+  }
+}
+
+TEST_F(RoutesTest, AnUpdateOfAVeryLargePodTemplateIsJudged) {
+  json review = review_named("validate-job-that-fits");
+  json& object = review["request"]["object"];
+  json& container = object["spec"]["template"]["spec"]["containers"][0];
+  json fields;
+  for (int i = 0; i < 5000; ++i) {
+    const std::string name = "VARIABLE_" + std::to_string(i);
+    container["env"].push_back({{"name", name}, {"value", "x"}});
+    fields["k:{\"name\":\"" + name + "\"}"] = {
+        {".", json::object()}, {"f:name", json::object()}, {"f:value", json::object()}};
+  }
+  object["metadata"]["managedFields"] = {{{"manager", "kubectl"}, {"fieldsV1", {{"f:spec", fields}}}}};
+  review["request"]["operation"] = "UPDATE";
+  review["request"]["oldObject"] = object;
+  EXPECT_TRUE(ask(post("/validate", review.dump())).starts_with("HTTP/1.1 200"));
+}
+
 TEST_F(RoutesTest, ADeepTemplateIsAFieldErrorAndTheServerLives) {
   json review = review_named("validate-job-that-fits");
   std::string deep = R"("x")";
