@@ -17,7 +17,7 @@ TEST(Volume, OfOneNodeKeepsAJobOfAnySizeOnOneNode) {
   World world = one_pool();
   world.job.spec.gpus.reset();
   world.policies = {policy()};
-  world.policies[0].spec.objective = api::PlacementObjective::Time;
+  world.policies[0].spec.objective.emplace().type = api::PlacementObjective::Time;
   EXPECT_EQ(world.planned().best()->nodes(), 2);
   world.claim = SeenClaim{"sft-checkpoint", {"ReadWriteOnce"}, ""};
   EXPECT_EQ(world.planned().best()->nodes(), 1);
