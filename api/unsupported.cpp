@@ -19,7 +19,7 @@ struct Row {
   std::string_view instead;  ///< what to do
 };
 
-constexpr std::array<Row, 9> kRows{{
+constexpr std::array<Row, 10> kRows{{
     {"TrainingJob", "spec.queueName", "", "jobs wait in Loadline's own ledger; leave it out"},
     {"TrainingJob", "spec.launcher", "mpi", "use torchrun, deepspeed or none"},
     {"TrainingJob", "spec.launcher", "jax", "use torchrun, deepspeed or none"},
@@ -27,6 +27,7 @@ constexpr std::array<Row, 9> kRows{{
     {"GPUPool", "spec.price.minimumSeconds", "", "cost is counted by the second"},
     {"GPUPool", "spec.storage.pricePerGiBMonth", "", "storage is not part of the cost"},
     {"GPUPool", "spec.storage.egressPricePerGiB", "", "traffic is not part of the cost"},
+    {"GPUPool", "spec.noticeSeconds", "", "the grace of a pod follows from the size of its checkpoint"},
     {"GPUPool", "spec.topologyKeys", "", "a gang is kept in one zone at most"},
     {"PlacementPolicy", "spec.avoidNode", "", "the next attempt stays off nodes that failed the last one"},
 }};

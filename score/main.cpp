@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   std::string path, family, category, id;
   std::size_t worst = 10;
   bool as_json = false;
-  app.add_option("--corpus", path, "CSV file with the columns described in docs/sizing.md")->required();
+  app.add_option("--corpus", path, "CSV file with the columns of tests/data/measured-runs.csv")->required();
   app.add_option("--family", family, "only runs of this family");
   app.add_option("--class", category, "only runs of this class (column category)");
   app.add_option("--worst", worst, "how many of the largest errors to name");

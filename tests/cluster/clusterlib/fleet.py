@@ -87,7 +87,6 @@ class Pool:
             },
             "capacityType": self.capacity,
             "tolerations": [{**taint, "operator": "Equal" if "value" in taint else "Exists"} for taint in taints],
-            **({"noticeSeconds": self.provider["noticeSeconds"]} if self.capacity == "spot" else {}),
             **self.gpu_pool,
         }
         return {
