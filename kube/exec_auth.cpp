@@ -17,6 +17,7 @@
 #include "kube/io_thread.h"
 #include "kube/json_read.h"
 #include "kube/refusals.h"
+#include "kube/system_cas.h"
 
 namespace loadline::kube {
 namespace {
@@ -46,6 +47,7 @@ std::vector<std::string> child_environment(const ExecPlugin& plugin) {
     const auto equals = text.find('=');
     if (equals != std::string_view::npos) merged[std::string(text.substr(0, equals))] = text.substr(equals + 1);
   }
+  show_system_cas(merged);
   for (const auto& [name, value] : plugin.env) merged[name] = value;
   merged["KUBERNETES_EXEC_INFO"] = json_text(info);
   std::vector<std::string> out;

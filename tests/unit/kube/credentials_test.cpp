@@ -3,11 +3,14 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <thread>
 
 #include "kube/auth.h"
 #include "kube/ca_bundle.h"
+#include "kube/cpprest_transport.h"
 #include "kube/files.h"
+#include "kube/system_cas.h"
 #include "tests/unit/kube/config_fixture.h"
 #include "tests/unit/kube/eventually.h"
 #include "tests/unit/kube/http_server.h"
@@ -181,6 +184,19 @@ TEST_F(ExecTest, APluginDoesNotInheritTheSignalsWeBlockOrIgnore) {
   ASSERT_NE(ignored, std::string::npos);
   EXPECT_EQ(std::stoull(read_file(seen)->substr(ignored + 8), nullptr, 16) & (1ULL << (SIGPIPE - 1)), 0U);
   EXPECT_NE(read_file(seen)->find("SigBlk:\t0000000000000000"), std::string::npos) << *read_file(seen);
+}
+
+TEST_F(ExecTest, TheSystemsCasAreHiddenFromUsAndNotFromAPlugin) {
+  start_transport_io();  // hides them too; from here on the test's own values are hidden
+  ::setenv("SSL_CERT_FILE", "/own/bundle.pem", 1);
+  ::unsetenv("SSL_CERT_DIR");
+  hide_system_cas();
+  EXPECT_STREQ(std::getenv("SSL_CERT_FILE"), "/dev/null");
+  EXPECT_STREQ(std::getenv("SSL_CERT_DIR"), "/dev/null");
+  const std::string seen = (folder_ / "seen").string();
+  EXPECT_TRUE(exec_auth(plugin("env > " + seen + "; " + kTokenOfEachRun), clock_)->credentials().ok());
+  EXPECT_NE(read_file(seen)->find("SSL_CERT_FILE=/own/bundle.pem\n"), std::string::npos) << *read_file(seen);
+  EXPECT_EQ(read_file(seen)->find("SSL_CERT_DIR"), std::string::npos) << *read_file(seen);
 }
 
 TEST_F(ExecTest, WhatAHungPluginStartedEndsWithIt) {
