@@ -211,5 +211,45 @@ TEST_F(ExecTest, WhatAHungPluginStartedEndsWithIt) {
   }));
 }
 
+TEST_F(ExecTest, APluginThatHasAnsweredMustAlsoEndInTime) {
+  ExecPlugin lingers = plugin(std::string(kTokenOfEachRun) + "; exec >&-; sleep 10");
+  lingers.timeout = 1s;
+  const Result<Credentials> none = exec_auth(lingers, clock_)->credentials();
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().message.find("did not end within 1 s"), std::string::npos) << none.error().message;
+}
+
+TEST_F(ExecTest, APluginThatWritesTooMuchIsToldFromASlowOne) {
+  const Result<Credentials> none = exec_auth(plugin("head -c 2000000 /dev/zero"), clock_)->credentials();
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().message.find("more than 1 MiB"), std::string::npos) << none.error().message;
+}
+
+TEST_F(ExecTest, WhoLosesPatienceLeavesThePluginToTheOthers) {
+  const std::string gate = (folder_ / "gate").string();
+  const auto auth = exec_auth(plugin("while [ ! -e " + gate + " ]; do sleep 0.01; done; " + kTokenOfEachRun), clock_);
+  EXPECT_FALSE(auth->credentials({.until = std::chrono::steady_clock::now() + 50ms}).ok());
+  std::stop_source stop;
+  std::jthread impatient([&] { EXPECT_FALSE(auth->credentials({.stop = stop.get_token()}).ok()); });
+  std::jthread patient([&] { EXPECT_EQ(auth->credentials()->authorization, "Bearer t1"); });
+  stop.request_stop();
+  impatient.join();
+  write("gate", "");
+  patient.join();
+  EXPECT_EQ(runs(), 1U);
+}
+
+TEST_F(ExecTest, APluginThatNobodyNeedsAnyMoreIsEnded) {
+  const std::string pid_file = (folder_ / "pid").string();
+  auto auth = exec_auth(plugin("echo $$ > " + pid_file + "; sleep 1000"), clock_);
+  EXPECT_FALSE(auth->credentials({.until = std::chrono::steady_clock::now() + 50ms}).ok());
+  ASSERT_TRUE(eventually([&] {
+    const Result<std::string> pid = read_file(pid_file);
+    return pid && !pid->empty();
+  }));
+  auth.reset();
+  EXPECT_FALSE(fs::exists("/proc/" + trimmed(*read_file(pid_file))));
+}
+
 }  // namespace
 }  // namespace loadline::kube
