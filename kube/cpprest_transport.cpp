@@ -260,9 +260,9 @@ class CpprestTransport final : public Transport {
     return std::make_shared<http::client::http_client>(config_.server, options);
   }
 
-  // The library ignores a name and password that stand in the address.
+  // The library ignores a name and password that stand in the address, and connects to port 0 when it names none.
   static web::web_proxy proxy(const std::string& url) {
-    const web::uri address(url);
+    const web::uri address = web::uri_builder(web::uri(url)).set_port(port_of(url)).to_uri();
     web::web_proxy out(address);
     const std::string who = address.user_info();
     const auto colon = std::min(who.find(':'), who.size());

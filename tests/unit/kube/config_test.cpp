@@ -175,7 +175,8 @@ TEST(Proxy, TakesHostAndPortOutOfAnAddress) {
   };
   for (const Case& c : {Case{"https://api:6443/path", "api", "6443"}, Case{"https://api", "api", "443"},
                         Case{"http://api/x:1", "api", "80"}, Case{"https://[fd00::1]:6443", "fd00::1", "6443"},
-                        Case{"https://[fd00::1]", "fd00::1", "443"}}) {
+                        Case{"https://[fd00::1]", "fd00::1", "443"}, Case{"http://user:pass@proxy", "proxy", "80"},
+                        Case{"http://user:pass@proxy:3128/", "proxy", "3128"}, Case{"http://proxy:", "proxy", "80"}}) {
     EXPECT_EQ(host_of(c.url), c.host) << c.url;
     EXPECT_EQ(port_of(c.url), c.port) << c.url;
   }
