@@ -15,7 +15,7 @@ constexpr auto kFileLifetime = std::chrono::seconds(60);
 class StaticAuth final : public AuthSource {
  public:
   explicit StaticAuth(Credentials credentials) : credentials_(std::move(credentials)) {}
-  Result<Credentials> credentials() override { return credentials_; }
+  Result<Credentials> credentials(const Patience&) override { return credentials_; }
   void refused(const Credentials&) override {}
 
  private:
@@ -27,7 +27,7 @@ class FileAuth final : public AuthSource {
   FileAuth(CredentialFiles files, Credentials given, std::shared_ptr<Clock> clock)
       : files_(std::move(files)), clock_(std::move(clock)), held_(std::move(given)) {}
 
-  Result<Credentials> credentials() override {
+  Result<Credentials> credentials(const Patience&) override {
     const std::lock_guard lock(mutex_);
     const Clock::Time now = clock_->now();
     const bool refused = refusals_.take(held_);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -28,11 +29,20 @@ struct Credentials {
   bool operator==(const Credentials&) const = default;
 };
 
+/// How long one caller waits for credentials, in the machine's own time. Another may wait longer for the same.
+struct Patience {
+  std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
+  std::stop_token stop = {};
+};
+
 class AuthSource {
  public:
   virtual ~AuthSource() = default;
-  /// What to send now. May read a file or run a program; at most one at a time.
-  [[nodiscard]] virtual Result<Credentials> credentials() = 0;
+  /// What to send now. May read a file or run a program, at most one at a time: an error when that takes longer than
+  /// `patience`, though it goes on for the next to ask.
+  [[nodiscard]] virtual Result<Credentials> credentials(const Patience& patience) = 0;
+  /// The same with all the patience of the world.
+  [[nodiscard]] Result<Credentials> credentials() { return credentials(Patience{}); }
   /// The server said 401 to `what`. The next credentials() fetches anew unless it has others by now. Never waits.
   virtual void refused(const Credentials& what) = 0;
 };

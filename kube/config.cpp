@@ -167,6 +167,12 @@ Result<ClusterConfig> kubeconfig(const ConfigOptions& options) {
                    "must begin with https://, is \"" + config.server + "\"");
   }
   config.insecure = cluster->second.text("insecure-skip-tls-verify") == "true";
+  if (config.insecure && (!cluster->second.text("certificate-authority-data").empty() ||
+                          !cluster->second.text("certificate-authority").empty())) {
+    // client-go refuses it too (transport/transport.go): a CA says that somebody means to be safe.
+    return invalid(cluster->second.file, "clusters." + cluster->first + ".insecure-skip-tls-verify",
+                   "cannot be true beside a certificate-authority; remove one of the two");
+  }
   config.tls_server_name = cluster->second.text("tls-server-name");
   config.proxy_url = cluster->second.text("proxy-url");
   if (config.proxy_url.empty()) config.proxy_url = proxy_from_environment(config.server, options.environment);

@@ -3,11 +3,11 @@
 #include <spdlog/spdlog.h>
 
 #include <array>
-#include <cstdlib>
 #include <thread>
 
 #include "kube/cpprest_transport.h"
 #include "kube/io_thread.h"
+#include "kube/system_cas.h"
 
 namespace loadline::kube {
 namespace {
@@ -52,10 +52,8 @@ class IoThreads {
 
 void start_transport_io() {
   static const IoThreads threads = [] {
-    // OpenSSL reads the system's CA files for every context otherwise. The pool must exist before the
-    // static that ends its threads, so that it is destroyed after.
-    setenv("SSL_CERT_FILE", "/dev/null", 1);  // NOLINT(concurrency-mt-unsafe): documented to come before any thread
-    setenv("SSL_CERT_DIR", "/dev/null", 1);   // NOLINT(concurrency-mt-unsafe)
+    hide_system_cas();
+    // The pool must exist before the static that ends its threads, so that it is destroyed after.
     return IoThreads();
   }();
 }

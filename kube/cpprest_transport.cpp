@@ -33,6 +33,9 @@ using std::chrono::steady_clock;
 // More than any list page of ours; a larger answer is not from an API server we can work with.
 constexpr std::size_t kMaxAnswerBytes = 512UL * 1024 * 1024;
 
+// A watch that cannot be opened by then is opened anew, so that whoever opens it can be stopped meanwhile.
+constexpr auto kOpenWait = std::chrono::seconds(5);
+
 // Gives each chunk of an answer to `consume`, whose task says when the next may be read.
 class PushBuffer final : public concurrency::streams::details::streambuf_state_manager<std::uint8_t> {
  public:
@@ -176,15 +179,16 @@ class CpprestTransport final : public Transport {
     about_to_wait("a request");
     if (on_io_thread()) return ApiError::transport(ApiError::kBadAnswer, "send() was called on an I/O thread");
     try {
-      Result<Credentials> who = config_.auth->credentials();
-      if (!who) return refused(who.error());
       const auto deadline = steady_clock::now() + timeout;
+      const Patience patience{deadline, stop};
+      Result<Credentials> who = config_.auth->credentials(patience);
+      if (!who) return unsent(who.error(), patience);
       Answer<Response> answer = send_once(request, *who, deadline, stop);
       if (!answer && answer.error().reason == ApiError::kConnection) ca_->doubt();
       if (!answer || answer->status != 401) return answer;
       // The server did nothing yet, so even a write may go again under fresher credentials.
       config_.auth->refused(*who);
-      Result<Credentials> fresh = config_.auth->credentials();
+      Result<Credentials> fresh = config_.auth->credentials(patience);
       return fresh && *fresh != *who ? send_once(request, *fresh, deadline, stop) : std::move(answer);
     } catch (...) {
       return ApiError::transport(ApiError::kBadAnswer, what(std::current_exception()));
@@ -194,8 +198,9 @@ class CpprestTransport final : public Transport {
   std::unique_ptr<WatchStream> open_watch(Request request, milliseconds idle) override {
     about_to_wait("opening a watch");
     try {
-      Result<Credentials> who = config_.auth->credentials();
-      if (!who) return std::make_unique<FailedWatch>(refused(who.error()));
+      const Patience patience{steady_clock::now() + kOpenWait, {}};
+      Result<Credentials> who = config_.auth->credentials(patience);
+      if (!who) return std::make_unique<FailedWatch>(unsent(who.error(), patience));
       return start_watch(request, *who, idle);
     } catch (...) {
       return std::make_unique<FailedWatch>(ApiError::transport(ApiError::kBadAnswer, what(std::current_exception())));
@@ -229,10 +234,13 @@ class CpprestTransport final : public Transport {
   }
 
  private:
-  static ApiError refused(const Error& error) {
-    ApiError out = ApiError::transport("Unauthorized", error.message);
-    out.code = error.code;
-    out.transient = true;  // files and plugins come back
+  // Why there were no credentials to send a request with.
+  static ApiError unsent(const Error& why, const Patience& patience) {
+    ApiError out = ApiError::transport("Unauthorized", why.message);
+    out.code = why.code;
+    if (steady_clock::now() >= patience.until) out = ApiError::transport(ApiError::kTimeout, why.message);
+    if (patience.stop.stop_requested()) out = ApiError::transport(ApiError::kCanceled, "canceled");
+    out.transient = !out.canceled();  // files and plugins come back
     out.outcome_unknown = false;
     return out;
   }
@@ -252,9 +260,9 @@ class CpprestTransport final : public Transport {
     return std::make_shared<http::client::http_client>(config_.server, options);
   }
 
-  // The library ignores a name and password that stand in the address.
+  // The library ignores a name and password that stand in the address, and connects to port 0 when it names none.
   static web::web_proxy proxy(const std::string& url) {
-    const web::uri address(url);
+    const web::uri address = web::uri_builder(web::uri(url)).set_port(port_of(url)).to_uri();
     web::web_proxy out(address);
     const std::string who = address.user_info();
     const auto colon = std::min(who.find(':'), who.size());

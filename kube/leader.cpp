@@ -8,6 +8,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <vector>
 
 #include "kube/fault.h"
 #include "kube/lease.h"
@@ -28,7 +29,12 @@ struct LeaderElector::Impl {
   Impl(Client& the_client, LeaderOptions the_options) : client(the_client), options(std::move(the_options)) {}
 
   void run(const std::stop_token& stop) {
-    if (!acquire(stop)) return;
+    if (!acquire(stop)) {
+      // What was won too slowly to begin with is given back all the same.
+      if (time_left() > Clock::Duration::zero()) tell("the release", [this] { release(); });
+      return;
+    }
+    set_leading(true);
     metrics.transitions.add();
     metrics.leading.set(1);
     spdlog::info("leading: {} holds lease {}", options.identity, to_string(options.lease));
@@ -49,7 +55,8 @@ struct LeaderElector::Impl {
   /// Tries until it holds the lease; false when stopped first.
   bool acquire(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      if (try_once(stop, options.renew_deadline / 2)) return true;
+      // A lease won so slowly that no time is left to renew it is tried for again, which is then a renewal.
+      if (try_once(stop) && time_left() > options.retry_period) return true;
       // Spread, so that candidates do not come in step.
       const auto wait = milliseconds(
           static_cast<std::int64_t>(static_cast<double>(options.retry_period.count()) * (1 + 1.2 * random_unit())));
@@ -60,21 +67,15 @@ struct LeaderElector::Impl {
 
   /// Renews until it cannot, or is stopped.
   void hold(const std::stop_token& stop) {
-    while (options.clock->sleep_for(options.retry_period, stop)) {
-      const auto left =
-          std::chrono::duration_cast<milliseconds>(renewed_at() + options.renew_deadline - options.clock->now());
-      if (left.count() <= 0) return;
-      // One try is at most two calls (write, or read and write), and a call takes at most twice its time.
-      if (!try_once(stop, std::max(left / 4, milliseconds(1))) && lost_to_another()) return;
+    while (options.clock->sleep_for(std::min(next_try - options.clock->now(), time_left()), stop)) {
+      if (time_left() <= Clock::Duration::zero()) return;
+      if (!try_once(stop) && lost_to_another()) return;
     }
   }
 
   void end(bool release_it) {
     const bool was_leader = is_leader();
-    {
-      const std::lock_guard lock(mutex);
-      leading = false;
-    }
+    set_leading(false);
     metrics.leading.set(0);
     metrics.transitions.add();
     if (!release_it || !was_leader) spdlog::error("lost lease {}: not renewed in time", to_string(options.lease));
@@ -85,58 +86,85 @@ struct LeaderElector::Impl {
     if (release_it && was_leader) tell("the release", [this] { release(); });
   }
 
-  bool try_once(const std::stop_token& stop, milliseconds timeout) {
-    CallOptions call;
-    call.timeout = timeout;
-    call.stop = stop;
-    // Time counts from before the request: others see the change only after.
+  bool try_once(const std::stop_token& stop) {
     const Clock::Time began = options.clock->now();
+    // Nothing is renewed any more by a write as old as this.
+    std::erase_if(unanswered, [&](const Write& one) { return one.began + options.renew_deadline <= began; });
     bool won = false;
     // An exception (want of memory) is one more failure to renew, and counts towards the deadline like any other.
-    tell("a try", [&] { won = (is_leader() && renew_fast(call, began)) || look_and_take(call, began); });
+    tell("a try", [&] { won = renew_fast(stop) || look_and_take(stop); });
     if (!won) metrics.failures.add();
+    // Tries begin a retry period apart however long they take, or slow ones would leave no time for the next.
+    next_try = (won ? renewed_at() : began) + options.retry_period;
     return won;
   }
 
-  /// While we lead, the record is as we left it: write over that version without reading.
-  bool renew_fast(const CallOptions& call, Clock::Time began) {
-    const LeaseRecord known = observation.record;
-    return write(known, call, began);
+  /// One try, for the loop tries again. A leader's call gets five eighths of the time that is left: of the 8 s at the
+  /// first try the 5 s that client-go's controllers allow, and what remains is enough to look what became of it.
+  CallOptions call_options(const std::stop_token& stop) const {
+    const Clock::Duration most = leading ? time_left() * 5 / 8 : options.renew_deadline / 2;
+    CallOptions call;
+    call.timeout = std::max(std::chrono::duration_cast<milliseconds>(most), milliseconds(1));
+    call.stop = stop;
+    call.once = true;
+    return call;
   }
 
-  bool look_and_take(const CallOptions& call, Clock::Time began) {
-    const Answer<Object> found = client.get(resources::kLeases, options.lease, call);
-    if (!found && found.error().not_found()) return create(call, began);
+  /// While the record is as we left it: writes over that version without reading.
+  bool renew_fast(const std::stop_token& stop) {
+    if (observation.record.holder != options.identity || !unanswered.empty()) return false;
+    const LeaseRecord known = observation.record;
+    return write(known, stop);
+  }
+
+  bool look_and_take(const std::stop_token& stop) {
+    const Answer<Object> found = client.get(resources::kLeases, options.lease, call_options(stop));
+    if (!found && found.error().not_found()) return write({}, stop);
     if (!found) {
       spdlog::warn("lease {}: {}", to_string(options.lease), found.error().message);
       return false;
     }
     observe(read_lease(*found));
+    if (const auto began = began_to_write(observation.record)) {
+      renew(*began);
+      return true;
+    }
     if (!may_take(observation, options.identity, options.clock->now(), options.lease_duration)) return false;
-    return write(observation.record, call, began);
+    return write(observation.record, stop);
   }
 
-  bool create(const CallOptions& call, Clock::Time began) {
-    const LeaseRecord next = next_record({}, options.identity, options.lease_duration, options.clock->wall());
-    const Answer<Object> made = client.create(resources::kLeases, lease_object(options.lease, next), {}, call);
-    return taken(made, began);
-  }
-
-  bool write(const LeaseRecord& over, const CallOptions& call, Clock::Time began) {
+  /// Over a record that was read, or creates it.
+  bool write(const LeaseRecord& over, const std::stop_token& stop) {
     const LeaseRecord next = next_record(over, options.identity, options.lease_duration, options.clock->wall());
-    return taken(client.update(resources::kLeases, lease_object(options.lease, next), {}, call), began);
-  }
-
-  bool taken(const Answer<Object>& written, Clock::Time began) {
+    const nlohmann::json lease = lease_object(options.lease, next);
+    // Time counts from before the request: others see the change only after.
+    const Clock::Time began = options.clock->now();
+    unanswered.push_back({next, began});
+    const Answer<Object> written = over.resource_version.empty()
+                                       ? client.create(resources::kLeases, lease, {}, call_options(stop))
+                                       : client.update(resources::kLeases, lease, {}, call_options(stop));
     if (!written) {
       spdlog::warn("lease {}: {}", to_string(options.lease), written.error().message);
+      if (!written.error().outcome_unknown) unanswered.pop_back();
       return false;
     }
     observe(read_lease(*written));
-    const std::lock_guard lock(mutex);
-    leading = true;
-    renewed = began;
+    renew(began);
     return true;
+  }
+
+  /// When we began to write `record`, if it is a write of ours whose answer was lost.
+  std::optional<Clock::Time> began_to_write(const LeaseRecord& record) const {
+    for (const Write& one : unanswered) {
+      if (say_the_same(one.record, record)) return one.began;
+    }
+    return std::nullopt;
+  }
+
+  void renew(Clock::Time began) {
+    unanswered.clear();
+    const std::lock_guard lock(mutex);
+    renewed = began;
   }
 
   void observe(const LeaseRecord& record) {
@@ -176,18 +204,34 @@ struct LeaderElector::Impl {
     return leading && options.clock->now() < renewed + options.renew_deadline;
   }
 
+  void set_leading(bool now) {
+    const std::lock_guard lock(mutex);
+    leading = now;
+  }
+
   Clock::Time renewed_at() const {
     const std::lock_guard lock(mutex);
     return renewed;
   }
 
+  /// Until the renew deadline.
+  Clock::Duration time_left() const { return renewed_at() + options.renew_deadline - options.clock->now(); }
+
+  struct Write {
+    LeaseRecord record;
+    Clock::Time began;
+  };
+
   Client& client;
   const LeaderOptions options;
   LeaderMetrics metrics;
-  LeaseObservation observation;  // of the elector's thread alone
+  // Of the elector's thread alone.
+  LeaseObservation observation;
+  std::vector<Write> unanswered;  // oldest first; any of them may have been carried out
+  Clock::Time next_try;
 
   mutable std::mutex mutex;
-  bool leading = false;
+  bool leading = false;  // written by the elector's thread alone
   Clock::Time renewed;
   std::string holder;
 

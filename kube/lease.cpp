@@ -18,6 +18,12 @@ LeaseRecord read_lease(const Object& lease) {
   return record;
 }
 
+bool say_the_same(const LeaseRecord& a, const LeaseRecord& b) {
+  LeaseRecord same_version = b;
+  same_version.resource_version = a.resource_version;
+  return a == same_version;
+}
+
 nlohmann::json lease_object(const ObjectKey& key, const LeaseRecord& record) {
   nlohmann::json lease = {{"apiVersion", "coordination.k8s.io/v1"},
                           {"kind", "Lease"},

@@ -30,6 +30,8 @@ struct LeaseObservation {
 };
 
 [[nodiscard]] LeaseRecord read_lease(const Object& lease);
+/// Whether both say the same, in whatever version of the object.
+[[nodiscard]] bool say_the_same(const LeaseRecord& a, const LeaseRecord& b);
 /// The Lease to write; carries resourceVersion when the record has one.
 [[nodiscard]] nlohmann::json lease_object(const ObjectKey& key, const LeaseRecord& record);
 

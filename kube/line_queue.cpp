@@ -1,5 +1,7 @@
 #include "kube/line_queue.h"
 
+#include <algorithm>
+
 #include "kube/io_thread.h"
 
 namespace loadline::kube {
@@ -58,6 +60,7 @@ void LineQueue::set_status(int status, std::optional<std::chrono::seconds> retry
   std::function<void()> resume;
   {
     const std::lock_guard lock(mutex_);
+    if (finished_) return;  // too late: the reader may know of the failure
     status_ = status;
     retry_after_ = retry_after;
     split(std::exchange(early_, {}));
@@ -79,6 +82,12 @@ void LineQueue::finish(std::optional<ApiError> failure) {
   if (resume) resume();
 }
 
+void LineQueue::fail_without_status() {
+  finished_ = true;
+  failure_ = ApiError::transport(ApiError::kTimeout, "the server did not begin to answer the watch within " +
+                                                         std::to_string(limits_.status.count() / 1000) + " s");
+}
+
 WatchRead LineQueue::outcome() const {
   if (closed_) return {WatchRead::Kind::End, {}, {}};
   // An answer that is an error is reported as such, also when its connection broke afterwards.
@@ -96,12 +105,19 @@ WatchRead LineQueue::read(std::chrono::milliseconds wait) {
   {
     std::unique_lock lock(mutex_);
     const auto until = std::chrono::steady_clock::now() + wait;
-    const bool something = changed_.wait_until(lock, until, [&] { return closed_ || finished_ || !lines_.empty(); });
-    if (!something) return {WatchRead::Kind::Timeout, {}, {}};
-    if (closed_ || lines_.empty()) return outcome();
-    result = {WatchRead::Kind::Line, std::move(lines_.front()), {}};
-    lines_.pop_front();
-    queued_bytes_ -= result.line.size();
+    const auto something = [&] { return closed_ || finished_ || !lines_.empty(); };
+    changed_.wait_until(lock, std::min(until, status_due_), [&] { return something() || status_ != 0; });
+    if (status_ == 0 && !something() && std::chrono::steady_clock::now() >= status_due_) fail_without_status();
+    if (!changed_.wait_until(lock, until, something)) {
+      return {WatchRead::Kind::Timeout, {}, {}, /*answered=*/status_ != 0};
+    }
+    if (closed_ || lines_.empty()) {
+      result = outcome();
+    } else {
+      result = {WatchRead::Kind::Line, std::move(lines_.front()), {}};
+      lines_.pop_front();
+      queued_bytes_ -= result.line.size();
+    }
     resume = take_resume_if_room();
   }
   if (resume) resume();

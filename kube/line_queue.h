@@ -5,6 +5,7 @@
 // Errors: as WatchRead.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -22,9 +23,11 @@ class LineQueue {
   struct Limits {
     std::size_t bytes = 4UL * 1024 * 1024;        ///< waiting for the reader; then the writer pauses until half is read
     std::size_t line_bytes = 64UL * 1024 * 1024;  ///< a longer line fails the stream
+    /// A stream without a status fails then. A server that can watch says so at once, however long it is silent after.
+    std::chrono::milliseconds status = std::chrono::seconds(30);
   };
   LineQueue() : LineQueue(Limits{}) {}
-  explicit LineQueue(Limits limits) : limits_(limits) {}
+  explicit LineQueue(Limits limits) : limits_(limits), status_due_(std::chrono::steady_clock::now() + limits.status) {}
 
   /// Takes in bytes. `resume` is called once when the next write is welcome: from within write() when there is room,
   /// else later by the reader or close(), under no lock.
@@ -41,9 +44,11 @@ class LineQueue {
  private:
   void split(std::string_view bytes);       // under mutex_
   [[nodiscard]] WatchRead outcome() const;  // under mutex_
+  void fail_without_status();               // under mutex_
   [[nodiscard]] std::function<void()> take_resume_if_room();
 
   const Limits limits_;
+  const std::chrono::steady_clock::time_point status_due_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::string> lines_;

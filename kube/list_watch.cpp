@@ -22,8 +22,9 @@ constexpr auto kSilenceInStream = std::chrono::seconds(10);
 // The transport gives up a silent connection before this; it is for a connection that trickles for ever.
 constexpr auto kOverrun = std::chrono::seconds(30);
 
-// How long one step waits for a line; cancel() does not wait for it.
+// How long one step waits for a line; cancel() does not wait for it. In a stream it is how exactly silence is measured.
 constexpr auto kReadWait = std::chrono::seconds(5);
+constexpr auto kReadWaitInStream = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -149,21 +150,23 @@ milliseconds ListWatch::open(const std::stop_token& stop, State as) {
 }
 
 milliseconds ListWatch::take_in(const std::stop_token& stop) {
-  const WatchRead read = stream_->read(kReadWait);
+  const WatchRead read = stream_->read(state_ == State::Streaming ? kReadWaitInStream : kReadWait);
   switch (read.kind) {
     case WatchRead::Kind::Line: return handle_line(read.line);
-    case WatchRead::Kind::Timeout: return handle_silence();
+    case WatchRead::Kind::Timeout: return handle_silence(read.answered);
     case WatchRead::Kind::End: return stop.stop_requested() ? milliseconds::zero() : handle_end();
     case WatchRead::Kind::Failed: return watch_failed(read.error);
   }
   return milliseconds::zero();
 }
 
-milliseconds ListWatch::handle_silence() {
+milliseconds ListWatch::handle_silence(bool answered) {
   const Clock::Time now = options_.clock->now();
   if (now - opened_at_ > watch_time_ + kOverrun) {
     return watch_failed(ApiError::transport(ApiError::kTimeout, "the watch outlived its time"));
   }
+  // A connection that does not come about says nothing of what the server can do.
+  if (!answered) heard_at_ = now;
   if (state_ == State::Streaming && now - heard_at_ >= kSilenceInStream) {
     // An older server, or something between that holds the mark back: either will do so again.
     streams_served_ = false;

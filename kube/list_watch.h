@@ -41,7 +41,7 @@ class ListWatch {
   std::chrono::milliseconds open(const std::stop_token& stop, State as);
   std::chrono::milliseconds take_in(const std::stop_token& stop);
   std::chrono::milliseconds handle_line(const std::string& line);
-  std::chrono::milliseconds handle_silence();
+  std::chrono::milliseconds handle_silence(bool answered);
   std::chrono::milliseconds handle_end();
   std::chrono::milliseconds watch_failed(const ApiError& error);
   std::chrono::milliseconds trouble(const ApiError& error, State next);

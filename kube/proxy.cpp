@@ -30,10 +30,11 @@ bool in_range(const std::string& host, std::string_view range) {
   return (*address & mask) == (*network & mask);
 }
 
-// "host:6443" of "https://host:6443/path".
+// "host:6443" of "https://user:password@host:6443/path".
 std::string_view authority_of(std::string_view url) {
   if (const auto scheme = url.find("://"); scheme != std::string_view::npos) url.remove_prefix(scheme + 3);
-  return url.substr(0, url.find('/'));
+  url = url.substr(0, url.find_first_of("/?#"));
+  return url.substr(url.rfind('@') + 1);  // npos + 1 is 0
 }
 
 }  // namespace
@@ -47,7 +48,8 @@ std::string host_of(std::string_view url) {
 std::string port_of(std::string_view url) {
   const std::string_view authority = authority_of(url);
   const auto colon = authority.rfind(':');
-  const bool given = colon != std::string_view::npos && authority.find(']', colon) == std::string_view::npos;
+  const bool given = colon != std::string_view::npos && colon + 1 < authority.size() &&
+                     authority.find(']', colon) == std::string_view::npos;
   if (given) return std::string(authority.substr(colon + 1));
   return url.starts_with("http:") ? "80" : "443";
 }

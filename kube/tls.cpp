@@ -26,6 +26,8 @@ OpenSsl<BIO> reader(const std::string& pem) {
 // A store of the CAs in `pem` and no others; null when it holds none.
 OpenSsl<X509_STORE> ca_store(const std::string& pem) {
   OpenSsl<X509_STORE> store(X509_STORE_new());
+  // As in Go: each certificate given is an anchor, an intermediate CA or the server's own without its issuer too.
+  X509_STORE_set_flags(store.get(), X509_V_FLAG_PARTIAL_CHAIN);
   const OpenSsl<BIO> text = reader(pem);
   int count = 0;
   while (OpenSsl<X509> certificate{PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr)}) {

@@ -51,6 +51,7 @@ struct WatchRead {
   Kind kind = Kind::End;
   std::string line;
   ApiError error;
+  bool answered = true;  ///< of a Timeout: whether the server has answered at all; until then the stream says nothing
 };
 
 /// An open watch. Destroying it cancels and waits for the connection to be given up, briefly.
@@ -71,8 +72,8 @@ class Transport {
   /// gives reason Canceled.
   [[nodiscard]] virtual Answer<Response> send(Request request, std::chrono::milliseconds timeout,
                                               std::stop_token stop) = 0;
-  /// Opens a watch and returns at once; the outcome shows at the first read. When nothing at all arrives for
-  /// `idle` the stream fails.
+  /// Opens a watch and returns without waiting for the server; the outcome shows at the first read. When nothing at
+  /// all arrives for `idle`, or no answer begins for 30 s, the stream fails.
   [[nodiscard]] virtual std::unique_ptr<WatchStream> open_watch(Request request, std::chrono::milliseconds idle) = 0;
 };
 

@@ -6,10 +6,13 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <thread>
 
 #include "api/names.h"
 #include "kube/client.h"
+#include "kube/clock.h"
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
 #include "kube/events.h"
@@ -26,6 +29,9 @@ namespace {
 
 using namespace loadline;              // NOLINT(google-build-using-namespace)
 using namespace loadline::controller;  // NOLINT(google-build-using-namespace)
+
+// For what is on its way when we are asked to end: well within the 30 s after which a pod is killed.
+constexpr auto kDrain = std::chrono::seconds(8);
 
 struct Flags {
   std::string kubeconfig;
@@ -85,7 +91,11 @@ int run(const Flags& flags, const serve::EndSignals& signals) {
     options.lease = {flags.ns, flags.lease};
     options.identity = me;
     options.on_started = [] { spdlog::info("leading"); };
-    options.on_stopped = [&lost] { lost = true; };
+    // At once: what waits to be sent again must not be sent when another may lead.
+    options.on_stopped = [&lost, &client] {
+      lost = true;
+      client.shut_down();
+    };
     options.on_new_leader = [](const std::string& holder) { spdlog::info("leader is {}", holder); };
     elector = std::make_unique<kube::LeaderElector>(lease_client, options);
   }
@@ -124,13 +134,19 @@ int run(const Flags& flags, const serve::EndSignals& signals) {
   }
   const bool lease_lost = lost && !stop;
   spdlog::info(lease_lost ? "lost the lease; ending" : "asked to end");
-  controller.stop();
-  if (elector) elector->stop();
-  caches.stop();
-  events.stop();
-  health.stop(std::chrono::seconds(2));
+  {
+    // A write that waits to be sent again would wait for a minute; the Lease is not to wait for it.
+    const std::jthread cut([&client](const std::stop_token& drained) {
+      if (kube::system_clock()->sleep_for(kDrain, drained)) client.shut_down();
+    });
+    controller.stop();
+    events.stop();
+  }
   client.shut_down();
+  if (elector) elector->stop();
   lease_client.shut_down();
+  caches.stop();
+  health.stop(std::chrono::seconds(2));
   return lease_lost ? 1 : 0;
 }
 

@@ -116,6 +116,23 @@ TEST_F(ConfigTest, BadFilesAreNamedWithTheirField) {
   EXPECT_EQ(load_config(options_).error().code, Error::Code::Invalid);
 }
 
+TEST_F(ConfigTest, ACaAndNoVerificationContradictEachOther) {
+  const std::string insecure = "server: https://api:6443, insecure-skip-tls-verify: true";
+  const std::string ca_file = write("ca.crt", "CA FILE");
+  for (const std::string& ca :
+       {"certificate-authority-data: " + encode_base64("CA PEM"), "certificate-authority: " + ca_file}) {
+    options_.kubeconfig = kubeconfig_with("token: t", insecure + ", " + ca);
+    const Result<ClusterConfig> config = load_config(options_);
+    ASSERT_FALSE(config.ok()) << ca;
+    EXPECT_EQ(config.error().code, Error::Code::Invalid);
+    EXPECT_NE(config.error().message.find("insecure-skip-tls-verify"), std::string::npos) << config.error().message;
+  }
+  options_.kubeconfig = kubeconfig_with("token: t", insecure);
+  const Result<ClusterConfig> config = load_config(options_);
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_TRUE(config->insecure);
+}
+
 TEST_F(ConfigTest, InsideAPodTheServiceAccountIsUsed) {
   environment_["KUBERNETES_SERVICE_HOST"] = "10.0.0.1";
   environment_["KUBERNETES_SERVICE_PORT"] = "443";
@@ -175,7 +192,8 @@ TEST(Proxy, TakesHostAndPortOutOfAnAddress) {
   };
   for (const Case& c : {Case{"https://api:6443/path", "api", "6443"}, Case{"https://api", "api", "443"},
                         Case{"http://api/x:1", "api", "80"}, Case{"https://[fd00::1]:6443", "fd00::1", "6443"},
-                        Case{"https://[fd00::1]", "fd00::1", "443"}}) {
+                        Case{"https://[fd00::1]", "fd00::1", "443"}, Case{"http://user:pass@proxy", "proxy", "80"},
+                        Case{"http://user:pass@proxy:3128/", "proxy", "3128"}, Case{"http://proxy:", "proxy", "80"}}) {
     EXPECT_EQ(host_of(c.url), c.host) << c.url;
     EXPECT_EQ(port_of(c.url), c.port) << c.url;
   }

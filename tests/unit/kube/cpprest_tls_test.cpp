@@ -37,6 +37,23 @@ TEST(CpprestTransport, TrustsOnlyTheClustersCaAndShowsItsCertificate) {
   EXPECT_TRUE(transport_to(config)->send(get("/"), 5s, {}).ok());
 }
 
+TEST(CpprestTransport, TrustsEachCertificateOfTheBundleAsAnAnchor) {
+  const TestPki pki = TestPki::make_with_intermediate();
+  HttpServer server(answering([](const std::string&) { return http_answer(200, "{}"); }), &pki);
+  ClusterConfig config;
+  config.server = server.url();
+  for (const std::string& anchor : {pki.ca_pem, pki.intermediate_pem}) {
+    config.ca_pem = anchor;
+    const Answer<Response> answer = transport_to(config)->send(get("/"), 5s, {});
+    EXPECT_TRUE(answer.ok()) << (answer ? "" : answer.error().message);
+  }
+  config.ca_pem = TestPki::make_with_intermediate().intermediate_pem;
+  EXPECT_FALSE(transport_to(config)->send(get("/"), 5s, {}).ok());
+  config.ca_pem = pki.intermediate_pem;
+  config.tls_server_name = "other.test";
+  EXPECT_FALSE(transport_to(config)->send(get("/"), 5s, {}).ok()) << "the name counts all the same";
+}
+
 TEST(CpprestTransport, ChecksTheCertificateForTheServerNameGiven) {
   const TestPki pki = TestPki::make();
   HttpServer server(answering([](const std::string&) { return http_answer(200, "{}"); }), &pki);

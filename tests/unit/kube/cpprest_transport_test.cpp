@@ -92,7 +92,9 @@ TEST(CpprestTransport, ARefusedConnectionIsTransient) {
 // A token that is new each time it was refused.
 class CountingAuth final : public AuthSource {
  public:
-  Result<Credentials> credentials() override { return Credentials{"Bearer t" + std::to_string(generation_), {}}; }
+  Result<Credentials> credentials(const Patience&) override {
+    return Credentials{"Bearer t" + std::to_string(generation_), {}};
+  }
   void refused(const Credentials&) override { ++generation_; }
 
  private:
@@ -130,6 +132,41 @@ TEST(CpprestTransport, After401WithTheSameTokenAgainItGivesUp) {
   ASSERT_TRUE(answer.ok());
   EXPECT_EQ(answer->status, 401);
   EXPECT_EQ(requests, 1);
+}
+
+// After its first credential it has none before its caller loses patience.
+class SlowAuth final : public AuthSource {
+ public:
+  Result<Credentials> credentials(const Patience& patience) override {
+    if (first_.exchange(false)) return Credentials{"Bearer t", {}};
+    while (steady_clock::now() < patience.until && !patience.stop.stop_requested()) std::this_thread::sleep_for(1ms);
+    return Error::make(Error::Code::Forbidden, "no answer yet");
+  }
+  void refused(const Credentials&) override {}
+
+ private:
+  std::atomic<bool> first_{true};
+};
+
+TEST(CpprestTransport, WaitsForCredentialsNoLongerThanForTheAnswer) {
+  HttpServer server(answering([](const std::string&) { return http_answer(200, "{}"); }));
+  ClusterConfig config;
+  config.server = server.url();
+  config.auth = std::make_shared<SlowAuth>();
+  const auto transport = transport_to(config);
+  const Answer<Response> late = transport->send(get("/api"), 100ms, {});
+  ASSERT_FALSE(late.ok());
+  EXPECT_EQ(late.error().reason, ApiError::kTimeout);
+  EXPECT_TRUE(late.error().transient);
+  EXPECT_FALSE(late.error().outcome_unknown) << "nothing was sent";
+
+  std::stop_source stop;
+  stop.request_stop();
+  const Answer<Response> stopped = transport->send(get("/api"), 1h, stop.get_token());
+  ASSERT_FALSE(stopped.ok());
+  EXPECT_TRUE(stopped.error().canceled());
+  EXPECT_FALSE(stopped.error().outcome_unknown);
+  EXPECT_EQ(server.connections(), 0);
 }
 
 TEST(CpprestTransport, AWatchRefusedWith401HasTheNextTokenNextTime) {

@@ -3,11 +3,14 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <thread>
 
 #include "kube/auth.h"
 #include "kube/ca_bundle.h"
+#include "kube/cpprest_transport.h"
 #include "kube/files.h"
+#include "kube/system_cas.h"
 #include "tests/unit/kube/config_fixture.h"
 #include "tests/unit/kube/eventually.h"
 #include "tests/unit/kube/http_server.h"
@@ -183,6 +186,19 @@ TEST_F(ExecTest, APluginDoesNotInheritTheSignalsWeBlockOrIgnore) {
   EXPECT_NE(read_file(seen)->find("SigBlk:\t0000000000000000"), std::string::npos) << *read_file(seen);
 }
 
+TEST_F(ExecTest, TheSystemsCasAreHiddenFromUsAndNotFromAPlugin) {
+  start_transport_io();  // hides them too; from here on the test's own values are hidden
+  ::setenv("SSL_CERT_FILE", "/own/bundle.pem", 1);
+  ::unsetenv("SSL_CERT_DIR");
+  hide_system_cas();
+  EXPECT_STREQ(std::getenv("SSL_CERT_FILE"), "/dev/null");
+  EXPECT_STREQ(std::getenv("SSL_CERT_DIR"), "/dev/null");
+  const std::string seen = (folder_ / "seen").string();
+  EXPECT_TRUE(exec_auth(plugin("env > " + seen + "; " + kTokenOfEachRun), clock_)->credentials().ok());
+  EXPECT_NE(read_file(seen)->find("SSL_CERT_FILE=/own/bundle.pem\n"), std::string::npos) << *read_file(seen);
+  EXPECT_EQ(read_file(seen)->find("SSL_CERT_DIR"), std::string::npos) << *read_file(seen);
+}
+
 TEST_F(ExecTest, WhatAHungPluginStartedEndsWithIt) {
   ExecPlugin hangs = plugin("sleep 1000 & echo $! > " + (folder_ / "child").string() + "; wait");
   hangs.timeout = 1s;
@@ -193,6 +209,46 @@ TEST_F(ExecTest, WhatAHungPluginStartedEndsWithIt) {
     const Result<std::string> status = read_file("/proc/" + std::to_string(child) + "/status");
     return !status || status->find("State:\tZ") != std::string::npos;
   }));
+}
+
+TEST_F(ExecTest, APluginThatHasAnsweredMustAlsoEndInTime) {
+  ExecPlugin lingers = plugin(std::string(kTokenOfEachRun) + "; exec >&-; sleep 10");
+  lingers.timeout = 1s;
+  const Result<Credentials> none = exec_auth(lingers, clock_)->credentials();
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().message.find("did not end within 1 s"), std::string::npos) << none.error().message;
+}
+
+TEST_F(ExecTest, APluginThatWritesTooMuchIsToldFromASlowOne) {
+  const Result<Credentials> none = exec_auth(plugin("head -c 2000000 /dev/zero"), clock_)->credentials();
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().message.find("more than 1 MiB"), std::string::npos) << none.error().message;
+}
+
+TEST_F(ExecTest, WhoLosesPatienceLeavesThePluginToTheOthers) {
+  const std::string gate = (folder_ / "gate").string();
+  const auto auth = exec_auth(plugin("while [ ! -e " + gate + " ]; do sleep 0.01; done; " + kTokenOfEachRun), clock_);
+  EXPECT_FALSE(auth->credentials({.until = std::chrono::steady_clock::now() + 50ms}).ok());
+  std::stop_source stop;
+  std::jthread impatient([&] { EXPECT_FALSE(auth->credentials({.stop = stop.get_token()}).ok()); });
+  std::jthread patient([&] { EXPECT_EQ(auth->credentials()->authorization, "Bearer t1"); });
+  stop.request_stop();
+  impatient.join();
+  write("gate", "");
+  patient.join();
+  EXPECT_EQ(runs(), 1U);
+}
+
+TEST_F(ExecTest, APluginThatNobodyNeedsAnyMoreIsEnded) {
+  const std::string pid_file = (folder_ / "pid").string();
+  auto auth = exec_auth(plugin("echo $$ > " + pid_file + "; sleep 1000"), clock_);
+  EXPECT_FALSE(auth->credentials({.until = std::chrono::steady_clock::now() + 50ms}).ok());
+  ASSERT_TRUE(eventually([&] {
+    const Result<std::string> pid = read_file(pid_file);
+    return pid && !pid->empty();
+  }));
+  auth.reset();
+  EXPECT_FALSE(fs::exists("/proc/" + trimmed(*read_file(pid_file))));
 }
 
 }  // namespace

@@ -65,6 +65,12 @@ class FakeTransport final : public Transport {
   }
   /// Reads of a watch give Timeout at once when nothing is there.
   void never_wait() { never_wait_ = true; }
+  /// With false the next watches get no answer, not even a status; with true the one opened last gets it now.
+  void answer_watches(bool whether) {
+    const std::lock_guard lock(mutex_);
+    answer_watches_ = whether;
+    if (whether && !streams_.empty()) streams_.back()->set_status(200, std::nullopt);
+  }
   /// Sends a line on the watch opened last.
   void push_line(const std::string& text) {
     const std::lock_guard lock(mutex_);
@@ -89,7 +95,7 @@ class FakeTransport final : public Transport {
     const bool streams_list = request.target.find("sendInitialEvents=true") != std::string::npos;
     auto& scripts = streams_list ? streamed_lists_ : watches_;
     auto lines = std::make_shared<LineQueue>();
-    lines->set_status(200, std::nullopt);
+    if (answer_watches_) lines->set_status(200, std::nullopt);
     if (streams_list && scripts.empty()) {
       lines->finish(ApiError::from_response(422, "sendInitialEvents is forbidden"));
       ++refused_streams_;
@@ -179,6 +185,7 @@ class FakeTransport final : public Transport {
   std::atomic<int> refused_streams_{0};
   std::atomic<int> open_streams_{0};
   std::atomic<bool> never_wait_{false};
+  bool answer_watches_ = true;
 };
 
 }  // namespace loadline::kube

@@ -37,7 +37,11 @@ void extend(X509* certificate, int nid, const char* value) {
   X509_EXTENSION_free(extension);
 }
 
-X509* certificate(const char* name, EVP_PKEY* key, X509* issuer, EVP_PKEY* issuer_key, const char* alternative_names) {
+enum class Role { Ca, Leaf };
+
+// Signed by itself without an issuer.
+X509* certificate(Role role, const char* name, EVP_PKEY* key, X509* issuer, EVP_PKEY* issuer_key,
+                  const char* alternative_names = nullptr) {
   static long serial = 1;
   X509* out = X509_new();
   X509_set_version(out, 2);
@@ -48,9 +52,21 @@ X509* certificate(const char* name, EVP_PKEY* key, X509* issuer, EVP_PKEY* issue
   X509_NAME_add_entry_by_txt(X509_get_subject_name(out), "CN", MBSTRING_ASC,
                              reinterpret_cast<const unsigned char*>(name), -1, -1, 0);
   X509_set_issuer_name(out, X509_get_subject_name(issuer != nullptr ? issuer : out));
-  extend(out, NID_basic_constraints, issuer == nullptr ? "critical,CA:TRUE" : "CA:FALSE");
+  extend(out, NID_basic_constraints, role == Role::Ca ? "critical,CA:TRUE" : "CA:FALSE");
   if (alternative_names != nullptr) extend(out, NID_subject_alt_name, alternative_names);
   X509_sign(out, issuer_key, EVP_sha256());
+  return out;
+}
+
+// A server's and a client's certificate, and no CA.
+TestPki signed_by(X509* ca, EVP_PKEY* ca_key) {
+  EVP_PKEY* server_key = EVP_EC_gen("P-256");
+  EVP_PKEY* client_key = EVP_EC_gen("P-256");
+  X509* server = certificate(Role::Leaf, "api", server_key, ca, ca_key, "IP:127.0.0.1,DNS:localhost,DNS:api.test");
+  X509* client = certificate(Role::Leaf, "tester", client_key, ca, ca_key);
+  TestPki out{"", pem(server), pem(server_key), pem(client), pem(client_key)};
+  for (X509* one : {server, client}) X509_free(one);
+  for (EVP_PKEY* one : {server_key, client_key}) EVP_PKEY_free(one);
   return out;
 }
 
@@ -129,14 +145,25 @@ class StreamConnection final : public Connection {
 
 TestPki TestPki::make() {
   EVP_PKEY* ca_key = EVP_EC_gen("P-256");
-  EVP_PKEY* server_key = EVP_EC_gen("P-256");
-  EVP_PKEY* client_key = EVP_EC_gen("P-256");
-  X509* ca = certificate("test-ca", ca_key, nullptr, ca_key, nullptr);
-  X509* server = certificate("api", server_key, ca, ca_key, "IP:127.0.0.1,DNS:localhost,DNS:api.test");
-  X509* client = certificate("tester", client_key, ca, ca_key, nullptr);
-  TestPki out{pem(ca), pem(server), pem(server_key), pem(client), pem(client_key)};
-  for (X509* one : {ca, server, client}) X509_free(one);
-  for (EVP_PKEY* one : {ca_key, server_key, client_key}) EVP_PKEY_free(one);
+  X509* ca = certificate(Role::Ca, "test-ca", ca_key, nullptr, ca_key);
+  TestPki out = signed_by(ca, ca_key);
+  out.ca_pem = pem(ca);
+  X509_free(ca);
+  EVP_PKEY_free(ca_key);
+  return out;
+}
+
+TestPki TestPki::make_with_intermediate() {
+  EVP_PKEY* root_key = EVP_EC_gen("P-256");
+  EVP_PKEY* between_key = EVP_EC_gen("P-256");
+  X509* root = certificate(Role::Ca, "test-root", root_key, nullptr, root_key);
+  X509* between = certificate(Role::Ca, "test-intermediate", between_key, root, root_key);
+  TestPki out = signed_by(between, between_key);
+  out.ca_pem = pem(root);
+  out.intermediate_pem = pem(between);
+  out.server_certificate_pem += out.intermediate_pem;
+  for (X509* one : {root, between}) X509_free(one);
+  for (EVP_PKEY* one : {root_key, between_key}) EVP_PKEY_free(one);
   return out;
 }
 

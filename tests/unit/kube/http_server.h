@@ -21,6 +21,10 @@ struct TestPki {
   std::string client_certificate_pem;  // CN=tester
   std::string client_key_pem;
   static TestPki make();
+  /// With an intermediate CA, shown by the server, between the certificates and `ca_pem`.
+  static TestPki make_with_intermediate();
+
+  std::string intermediate_pem = {};  // of make_with_intermediate() alone
 };
 
 /// One connection as a handler sees it.

@@ -30,7 +30,7 @@ TEST(IoThread, IsOnlyTheThreadThatWasMarked) {
 // Tells on which thread the library was when it met a 401.
 class Witness final : public AuthSource {
  public:
-  Result<Credentials> credentials() override { return Credentials{"Bearer t", {}}; }
+  Result<Credentials> credentials(const Patience&) override { return Credentials{"Bearer t", {}}; }
   void refused(const Credentials&) override { on_io_ = on_io_thread(); }
   [[nodiscard]] bool on_io() const { return on_io_; }
 

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
+#include <vector>
 
 #include "kube/lease.h"
 #include "tests/unit/kube/eventually.h"
@@ -38,6 +40,8 @@ TEST(LeaseRules, RenewingKeepsTheAcquireTimeAndTakingOverCounts) {
   EXPECT_EQ(taken.transitions, 1);
   EXPECT_EQ(taken.acquire_time, wall + 20s);
   EXPECT_EQ(read_lease(Object(lease_object({"ns", "lease"}, taken))), taken);
+  EXPECT_TRUE(say_the_same(first, stored));
+  EXPECT_FALSE(say_the_same(first, renewed));
 }
 
 class LeaderTest : public testing::Test {
@@ -216,6 +220,130 @@ TEST_F(LeaderTest, AFaultOfWhoIsToldOfANewLeaderIsNotTheElectors) {
     clock_->advance(500ms);
     return me.is_leader();
   }));
+}
+
+// Passes only while somebody waits, and then at once.
+class LeapingClock final : public Clock {
+ public:
+  [[nodiscard]] Time now() const override {
+    const std::lock_guard lock(mutex_);
+    return now_;
+  }
+  [[nodiscard]] TimePoint wall() const override { return TimePoint(std::chrono::floor<TimePoint::duration>(age())); }
+  void wait_until(std::condition_variable&, std::unique_lock<std::mutex>&, Time until) override {
+    const std::lock_guard lock(mutex_);
+    now_ = std::max(now_, until);
+  }
+  [[nodiscard]] Duration age() const { return now() - kStart; }
+
+ private:
+  static constexpr Time kStart{1h};
+  mutable std::mutex mutex_;
+  Time now_{kStart};
+};
+
+// A server that takes its time. What its caller does not wait for is carried out all the same.
+class SlowTransport final : public Transport {
+ public:
+  using Latency = std::function<std::chrono::milliseconds(Clock::Duration age, Method method)>;
+  SlowTransport(std::shared_ptr<LeapingClock> clock, Latency latency)
+      : clock_(std::move(clock)), latency_(std::move(latency)) {}
+
+  Answer<Response> send(Request request, std::chrono::milliseconds timeout, std::stop_token) override {
+    const auto latency = latency_(clock_->age(), request.method);
+    if (latency > timeout) {
+      late_.emplace_back(clock_->now() + latency, std::move(request));
+      clock_->sleep_for(timeout, {});
+      return ApiError::transport(ApiError::kTimeout, "too slow");
+    }
+    clock_->sleep_for(latency, {});
+    std::erase_if(late_, [&](const auto& one) { return one.first <= clock_->now() && carry_out(one.second); });
+    return server_.answer(request);
+  }
+  std::unique_ptr<WatchStream> open_watch(Request, std::chrono::milliseconds) override { return nullptr; }
+
+ private:
+  bool carry_out(const Request& request) {
+    (void)server_.answer(request);
+    return true;
+  }
+
+  const std::shared_ptr<LeapingClock> clock_;
+  const Latency latency_;
+  LeaseServer server_;
+  std::vector<std::pair<Clock::Time, Request>> late_;
+};
+
+class SlowLeaderTest : public testing::Test {
+ protected:
+  // Leads for ten minutes, unless it loses the lease.
+  void lead(std::shared_ptr<Transport> transport) {
+    stopped_ = 0;
+    Client client(std::move(transport), {.requests_per_second = 0, .clock = clock_});
+    LeaderOptions options;
+    options.lease = {"ns", "lease"};
+    options.identity = "me";
+    options.clock = clock_;
+    options.on_started = [this] { ++started_; };
+    options.on_stopped = [this] {
+      lost_at_ = clock_->age();
+      ++stopped_;
+    };
+    LeaderElector me(client, options);
+    ASSERT_TRUE(me.start().ok());
+    ASSERT_TRUE(eventually([&] { return stopped_ > 0 || clock_->age() > 10min; }));
+    lost_ = stopped_ > 0;
+  }
+
+  std::shared_ptr<LeapingClock> clock_ = std::make_shared<LeapingClock>();
+  std::atomic<int> started_{0};
+  std::atomic<int> stopped_{0};
+  std::atomic<Clock::Duration> lost_at_{Clock::Duration::zero()};
+  bool lost_ = false;
+};
+
+TEST_F(SlowLeaderTest, SurvivesTenSecondsOfSlowWrites) {
+  for (const auto slow : {2000ms, 2500ms, 3000ms, 3500ms, 4000ms, 4500ms, 5000ms}) {
+    clock_ = std::make_shared<LeapingClock>();
+    lead(std::make_shared<SlowTransport>(clock_, [slow](Clock::Duration age, Method method) {
+      return age > 5s && age < 15s && method == Method::Put ? slow : 0ms;
+    }));
+    EXPECT_FALSE(lost_) << slow.count() << " ms";
+  }
+}
+
+TEST_F(SlowLeaderTest, ARenewalWhoseAnswerIsLostCountsFromWhenItsWriteBegan) {
+  LeaseServer server;
+  std::atomic<Clock::Duration> lost_answer{Clock::Duration::zero()};
+  const auto transport = std::make_shared<FakeTransport>();
+  transport->handle([&](const Request& request) -> Answer<Response> {
+    if (request.method != Method::Put) return server.answer(request);
+    if (lost_answer.load() != Clock::Duration::zero()) return FakeTransport::reply(403, "");
+    lost_answer = clock_->age();
+    (void)server.answer(request);
+    return ApiError::transport(ApiError::kTimeout, "");
+  });
+  lead(transport);
+  EXPECT_TRUE(lost_);
+  EXPECT_EQ(lost_at_.load(), lost_answer.load() + 10s) << "neither sooner nor later";
+}
+
+TEST_F(SlowLeaderTest, ALeaseThatIsWonSlowlyIsNotGivenUpAtOnce) {
+  lead(std::make_shared<SlowTransport>(clock_, [](Clock::Duration age, Method) { return age < 9s ? 4500ms : 0ms; }));
+  EXPECT_EQ(started_, 1);
+  EXPECT_FALSE(lost_);
+}
+
+TEST_F(SlowLeaderTest, ALeaseThatIsWonTooSlowlyToRenewItIsRenewedBeforeTheWorkBegins) {
+  LeaseServer server;
+  const auto transport = std::make_shared<FakeTransport>();
+  transport->handle([&](const Request& request) {
+    if (request.method == Method::Post) clock_->sleep_for(9s, {});  // the process stood still
+    return server.answer(request);
+  });
+  lead(transport);
+  EXPECT_EQ(started_, 1);
+  EXPECT_FALSE(lost_);
 }
 
 TEST_F(LeaderTest, RefusesTimesThatCannotWork) {

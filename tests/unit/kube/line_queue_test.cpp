@@ -114,9 +114,30 @@ TEST(LineQueueTest, BytesBeforeTheStatusWaitForIt) {
   queue.write("early\n", [&] { welcome = true; });
   EXPECT_FALSE(welcome);
   EXPECT_EQ(queue.read(0ms).kind, WatchRead::Kind::Timeout);
+  EXPECT_FALSE(queue.read(0ms).answered);
   queue.set_status(200, std::nullopt);
   EXPECT_TRUE(welcome);
   EXPECT_EQ(queue.read(0ms).line, "early");
+  EXPECT_TRUE(queue.read(0ms).answered);
+}
+
+TEST(LineQueueTest, AStreamWithoutAStatusFailsInTheEnd) {
+  LineQueue queue({.status = 50ms});
+  bool freed = false;
+  queue.write("early\n", [&] { freed = true; });
+  EXPECT_EQ(queue.read(0ms).kind, WatchRead::Kind::Timeout);
+  const WatchRead read = queue.read(30s);
+  ASSERT_EQ(read.kind, WatchRead::Kind::Failed);
+  EXPECT_EQ(read.error.reason, ApiError::kTimeout);
+  EXPECT_TRUE(freed) << "a writer that waits for the status";
+  queue.set_status(200, std::nullopt);
+  EXPECT_EQ(queue.read(0ms).kind, WatchRead::Kind::Failed) << "it stays so";
+}
+
+TEST(LineQueueTest, AStreamWithAStatusMayBeSilentForAsLongAsItLikes) {
+  LineQueue queue({.status = 20ms});
+  queue.set_status(200, std::nullopt);
+  EXPECT_EQ(queue.read(50ms).kind, WatchRead::Kind::Timeout);
 }
 
 TEST(LineQueueTest, TheBodyOfARefusalIsItsError) {

@@ -112,6 +112,22 @@ TEST_F(StreamingListTest, AStreamThatIsSilentBeforeItsMarkIsFollowedByPagesForGo
   EXPECT_EQ(transport_->refused_streams(), 0);
 }
 
+TEST_F(StreamingListTest, AServerThatHasNotAnsweredYetSaysNothingOfWhatItCanDo) {
+  transport_->stream_list({});
+  transport_->answer_watches(false);
+  step();
+  clock_->advance(25s);
+  EXPECT_EQ(step(), 0ms);
+  EXPECT_EQ(loop_->state(), State::Streaming) << "the transport ends what is never answered";
+  transport_->answer_watches(true);
+  clock_->advance(9s);
+  EXPECT_EQ(step(), 0ms);
+  EXPECT_EQ(loop_->state(), State::Streaming) << "silence counts from the answer";
+  clock_->advance(1s);
+  EXPECT_GT(step(), 0ms);
+  EXPECT_EQ(loop_->state(), State::Empty);
+}
+
 TEST_F(StreamingListTest, AStreamThatBreaksIsFollowedByPagesOnce) {
   const std::vector<FakeTransport::WatchStep> ends{broken_connection(), FakeTransport::end(), refusal(500),
                                                    error_event(500, "InternalError"), FakeTransport::line("{odd")};
