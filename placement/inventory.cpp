@@ -124,7 +124,7 @@ std::map<std::string, std::int64_t> Pool::extra_for(std::int64_t pods, std::int6
   std::map<std::string, std::int64_t> out;
   if (pods <= 1) return out;
   for (const auto& [resource_name, count] : extra_resources) {
-    out[resource_name] = ceil_div(sat_mul(count, gpus_per_pod), std::max<std::int64_t>(1, per_node));
+    out[resource_name] = ceil_div(sat_mul(count, gpus_per_pod), std::max<std::int64_t>({1, per_node, gpus_per_pod}));
   }
   return out;
 }
