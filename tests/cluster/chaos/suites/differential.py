@@ -49,8 +49,10 @@ def _story_free(state: dict[str, object]) -> dict[str, object]:
         if isinstance(value, list):
             return [neutral(v) for v in value]
         if isinstance(value, str):
-            # A job that is on a pool stays there when another is better by a rounding error only, and says so.
-            text = re.sub(r"\bllama-a\d+\b", "llama-aN", value.replace("; stays there", ""))
+            # A job that was on a pool says that it stays, as it does when another is better by a rounding error only, or
+            # why it moved.
+            text = re.sub(r"; (stays there|moved from .*)", "", value)
+            text = re.sub(r"\bllama-a\d+\b", "llama-aN", text)
             return re.sub(r'(attempt"?:?) \d+', r"\1 N", text)
         return value
 
