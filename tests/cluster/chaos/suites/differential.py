@@ -6,9 +6,10 @@ import copy
 import random
 import re
 from collections.abc import Callable
+from http import HTTPStatus
 
 from .. import endstate
-from ..api import Object
+from ..api import Object, Refused
 from ..arena import Arena
 from ..report import Result
 from ..scenarios import Run, training_job
@@ -82,15 +83,22 @@ def _job(run: Run) -> Object:
 
 
 def _edit(run: Run, dice: random.Random) -> str:
-    """One edit as a user makes it: suspend, change, resume. Sometimes in a hurry."""
+    """One edit as a user makes it: suspend, change, resume. Sometimes in a hurry. Valid by itself, it may contradict an
+    earlier one: then it is refused, and changes nothing."""
     change = dice.choice(_EDITS)(dice)
     run.edit({"suspend": True})
     if dice.random() < 0.5:
         run.wait_phase("Suspended")
-    run.edit(change)
+    told = str(change)
+    try:
+        run.edit(change)
+    except Refused as refused:
+        if refused.status != HTTPStatus.UNPROCESSABLE_ENTITY:
+            raise
+        told += ", refused"
     if dice.random() < 0.5:
         run.edit({"suspend": False})
-    return str(change)
+    return told
 
 
 def _sequence(arena: Arena, number: int, result: Result) -> None:
