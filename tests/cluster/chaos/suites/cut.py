@@ -9,7 +9,7 @@ import random
 
 from ..arena import Arena, Operator, is_job_write
 from ..proxy import Write
-from ..reference import Reference, compare, play, take_reference
+from ..reference import Reference, compare, play, take_reference, wait_quiet
 from ..report import Result
 from ..rules import WRITES, Fault, Rule
 from ..scenarios import SCENARIOS, Run, Scenario
@@ -35,7 +35,11 @@ def cut_once(arena: Arena, operator: Operator, scenario: Scenario, reference: Re
     else:
         cut = operator.cut_at(number, way == "before its answer", counts)
         problems = play(arena, operator, scenario, run)
+        # The story is told when its end can be seen; the operator may still have something to write.
+        wait_quiet(arena, operator, 0.5)
         reached = cut.done.is_set()
+        if reached:
+            arena.until("the operator to be back", 20, operator.alive)
         operator.proxy.cut = None
         cut.done.set()
         result.faults[f"killed {way}"] += int(reached)
