@@ -107,6 +107,12 @@ kube::Object Caches::confirm_node(const std::string& name) const {
   return kube::Object({{"kind", "Node"}, {"metadata", {{"name", name}}}});
 }
 
+kube::Object Caches::confirm_job(const kube::ObjectKey& key) const {
+  const auto answer = client_.get(resources::kTrainingJobs, key);
+  if (answer) return *answer;
+  return answer.error().not_found() ? kube::Object{} : get(resources::kTrainingJobs, key);
+}
+
 void Caches::wrote(const kube::Resource& resource, const kube::Object& object) {
   const auto found = entries_.find(resource.plural);
   if (found == entries_.end()) return;

@@ -38,6 +38,7 @@ class Caches final : public Reader {
   [[nodiscard]] kube::Object get(const kube::Resource& resource, const kube::ObjectKey& key) const override;
   [[nodiscard]] std::vector<kube::Object> list(const kube::Resource& resource, const std::string& ns) const override;
   [[nodiscard]] kube::Object confirm_node(const std::string& name) const override;
+  [[nodiscard]] kube::Object confirm_job(const kube::ObjectKey& key) const override;
 
   /// We wrote `object` and this is the server's answer.
   void wrote(const kube::Resource& resource, const kube::Object& object);

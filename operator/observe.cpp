@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "api/codec.h"
@@ -70,6 +71,16 @@ void read_nodes(const Reader& reader, Observed& seen) {
   }
 }
 
+/// A gang that was started has lost a child: the garbage collector may be at work because the job is gone, which its own
+/// watch has still to say. What would be made anew then would have a dead owner, and a name that is in the way.
+bool lost_a_child(const Observed& seen) {
+  const auto& attempts = seen.job.status.attempts;
+  if (attempts.empty() || attempts.back().cause || !attempts.back().jobUID) return false;
+  const std::string plan = plan_config_name(seen.job.metadata.name, attempts.back().number);
+  const auto is_plan = [&](const kube::Object& config) { return config.name() == plan; };
+  return !seen.service || std::none_of(seen.configs.begin(), seen.configs.end(), is_plan);
+}
+
 }  // namespace
 
 std::string claim_name(const api::TrainingJob& job) {
@@ -126,6 +137,7 @@ std::optional<Observed> observe(const Reader& reader, std::shared_ptr<const Clus
   seen.configs = owned(reader, core::kConfigMaps, key.ns, uid);
   seen.pods = pods_of(reader, key.ns, uid);
   seen.service = reader.get(core::kServices, {key.ns, service_name(key.name)});
+  if (lost_a_child(seen) && reader.confirm_job(key).uid() != uid) return std::nullopt;
   read_claim(reader, seen);
   read_nodes(reader, seen);
   return seen;

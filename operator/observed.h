@@ -30,6 +30,8 @@ class Reader {
   [[nodiscard]] virtual std::vector<kube::Object> list(const kube::Resource& resource, const std::string& ns) const = 0;
   /// Whether the cluster really has no such node: asked from the server itself, as a cache may lag behind.
   [[nodiscard]] virtual kube::Object confirm_node(const std::string& name) const = 0;
+  /// The TrainingJob as the server has it now; none when it is gone. The cached one when the server does not say.
+  [[nodiscard]] virtual kube::Object confirm_job(const kube::ObjectKey& key) const = 0;
 };
 
 /// What all jobs are placed against.
@@ -70,7 +72,7 @@ struct Observed {
 /// the label loadline.dev/ignore. A namespace that is not known yet may have it.
 [[nodiscard]] bool is_ours(const Reader& reader, const kube::Object& job);
 
-/// Nothing when there is no such job.
+/// Nothing when there is no such job, or none any more.
 [[nodiscard]] std::optional<Observed> observe(const Reader& reader, std::shared_ptr<const ClusterFacts> cluster,
                                               const kube::ObjectKey& key, TimePoint now);
 

@@ -87,7 +87,7 @@ struct Planned {
 Request request_for(const Draft& draft, const api::TrainingJob& job, const estimator::Workload& workload) {
   Request request{job, workload, {}, {}, {}, {}, {}, 0};
   add_history(draft, request);
-  add_escalation(draft, placement::effective_policy(draft.seen.job, draft.seen.cluster->policies), request);
+  add_escalation(draft, placement::stated_policy(draft.seen.job, draft.seen.cluster->policies), request);
   request.pinned_zone = pinned_zone(draft.seen.volume);
   request.avoided_nodes = avoided_nodes(draft.seen, draft.status.attempt.value_or(0));
   request.tokens_done = tokens_done(draft);

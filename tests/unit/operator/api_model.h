@@ -50,6 +50,11 @@ class World final : public Reader {
     return get(core::kNodes, {"", name});
   }
 
+  [[nodiscard]] kube::Object confirm_job(const kube::ObjectKey& key) const override {
+    return job_is_gone ? kube::Object{} : get(resources::kTrainingJobs, key);
+  }
+  bool job_is_gone = false;  ///< from the server, though not from the operator's caches yet
+
   /// The stored document, to be edited in place by whoever plays a part of the cluster.
   json& at(const kube::Resource& resource, const kube::ObjectKey& key) { return objects_.at({resource.plural, key}); }
   [[nodiscard]] bool has(const kube::Resource& resource, const kube::ObjectKey& key) const {

@@ -167,6 +167,19 @@ TEST(Deletion, WhileRunningTakesTheClaimOnlyWhenToldTo) {
   }
 }
 
+TEST(Deletion, ThatIsSeenByTheChildrenFirstMakesNoneAnew) {
+  World world = two_pools_and_a_job();
+  world.settle_running();
+  world.remove(core::kServices, {"team", "llama"});
+  world.remove(core::kConfigMaps, {"team", "llama-a1-plan"});
+  world.job_is_gone = true;
+  EXPECT_TRUE(world.look(world.job_key).actions.empty());
+  world.job_is_gone = false;
+  world.settle();
+  EXPECT_EQ(world.names(core::kServices), std::set<std::string>{"llama"}) << "what somebody deletes is made again";
+  EXPECT_EQ(world.names(core::kConfigMaps), std::set<std::string>{"llama-a1-plan"});
+}
+
 TEST(Deletion, WaitsForThePodsBeforeItTakesTheClaim) {
   json job = llama();
   job["spec"]["checkpoint"]["volume"]["retain"] = "Delete";

@@ -5,6 +5,7 @@ that nobody waits for any more, which the garbage collector or the new leader ta
 Job among them is suspended, so it has no pod.
 """
 
+import contextlib
 import random
 import signal
 import threading
@@ -52,6 +53,9 @@ def _once(arena: Arena, operators: list[Operator], scenario: Scenario, reference
             arena.until("the old leader to end", 30, lambda: not leader.alive())
         except ClusterError as error:
             problems.append(str(error))
+        # The process does not wait for the answer of its last write, which the server carries out all the same.
+        with contextlib.suppress(ClusterError):
+            arena.until("the held write to be carried out", 5, lambda: len(leader.proxy.writes) > before)
         late = [write for write in leader.writes_since(before) if write.effective]
         problems += [f"the old leader wrote on after it was woken: {write}" for write in late[1:]]
         orphans = {f"{write.request.resource}/{write.name}" for write in late[:1]}
