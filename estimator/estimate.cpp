@@ -216,7 +216,9 @@ PhaseUse phase_use(const Workload& w, const Layout& layout, const Quantities& q,
   const bool gradients_stay =
       !w.optimizer_in_backward && (w.recipe.gradients_persist || accumulation_steps(w, layout) > 1);
   if (phase != Phase::Loss || gradients_stay) use[Term::Gradients] = r.gradients;
-  if (phase == Phase::OptimizerStep) use[Term::OptimizerTemporary] = r.step;
+  if (phase == Phase::OptimizerStep) {
+    use[Term::OptimizerTemporary] = r.step + (has_adapters(w) ? 0 : w.optimizer.matrix_bytes * q.largest_matrix);
+  }
   use[Term::HeldGradients] = flat_gradients(w, layout, q);
   add_activations(w, layout, q, use);
   use[Term::GatherBuffers] = gather(w, layout, q, phase).bytes();

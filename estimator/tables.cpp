@@ -120,6 +120,7 @@ OptimizerRow optimizer_row(const YAML::Node& node, const std::string& where) {
   row.optional("moments", o.moments);
   row.optional("fixed", o.fixed_bytes);
   row.optional("step_temporary", o.step_temporary);
+  row.optional("matrix_bytes", o.matrix_bytes);
   row.optional("paged", o.paged);
   o.vector_moments = o.moments;
   o.vector_fixed = o.fixed_bytes;

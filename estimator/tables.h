@@ -166,6 +166,7 @@ struct OptimizerRow {
   double vector_moments = 2;  ///< the same for embeddings, head and norms (Muon keeps Adam there)
   double vector_fixed = 0;
   bool step_temporary = true;  ///< its step makes the temporary of StateBytes::step
+  double matrix_bytes = 0;     ///< per element of the largest matrix: its step works on one whole matrix at a time
   bool paged = false;          ///< states lie in unified memory: they leave the card when it is full
 };
 

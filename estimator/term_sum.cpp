@@ -86,6 +86,9 @@ std::string gradients_sum(const Sum& s, double bytes) {
 }
 
 std::string temporary_sum(const Sum& s) {
+  if (s.w.optimizer.matrix_bytes > 0 && !has_adapters(s.w)) {
+    return "on one matrix, " + number(s.q.largest_matrix) + " x " + per(s.w.optimizer.matrix_bytes);
+  }
   const double bytes = has_adapters(s.w) ? s.w.recipe.adapter_bytes : s.q.bytes.step;
   if (std::string one = one_at_a_time(s, bytes, s.q.state_shards); !one.empty()) return one;
   return trained_sum(s, bytes, s.q.state_shards, "temporary ") + vocabulary_sum(s, s.q.bytes.compute, s.q.state_shards);

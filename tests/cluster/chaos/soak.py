@@ -6,9 +6,11 @@ that was left alone has run to its end, and nothing is left of those that were d
 import pathlib
 import random
 import time
+from http import HTTPStatus
 
 from clusterlib.errors import ClusterError
 
+from .api import Refused
 from .arena import Arena, Operator
 from .invariants import finished, terminal
 from .report import Result
@@ -53,7 +55,8 @@ class _Crowd:
         self._number = 0
         self._living: dict[str, str] = {}  # what was last done to each job
         self._left: list[str] = []  # jobs that may have left a claim, which somebody must throw away
-        self.done = {"jobs": 0, "deleted": 0, "suspended": 0, "nodes taken": 0, "succeeded": 0, "failed": 0}
+        self.done = dict.fromkeys(
+            ("jobs", "refused", "deleted", "suspended", "nodes taken", "succeeded", "failed"), 0)
 
     def act(self) -> None:
         """One thing happens."""
@@ -79,7 +82,13 @@ class _Crowd:
         job["spec"]["restart"]["maxFailures"] = 5
         if self._dice.random() < 0.5:
             job["spec"]["checkpoint"]["volume"]["retain"] = "Delete"
-        self._run.apply(job)
+        try:
+            self._run.apply(job)
+        except Refused as refused:  # no pool has two nodes left
+            if refused.status != HTTPStatus.UNPROCESSABLE_ENTITY:
+                raise
+            self.done["refused"] += 1
+            return self._arena.restore()
         self._living[name] = "applied"
         self._left.append(name)
         self.done["jobs"] += 1

@@ -181,5 +181,15 @@ TEST(Options, AGarbledTemplateIsNoReasonToFail) {
   }
 }
 
+TEST(Muon, WorksOnOneWholeMatrixHoweverManyRanksShare) {
+  api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
+  spec.training.framework = api::Framework::TorchTitan;
+  spec.training.optimizer = api::Optimizer::Muon;
+  for (const std::int64_t ranks : {2, 8}) {
+    const Estimate e = estimate(resolved(spec), zero(Sharding::Zero3, ranks));
+    EXPECT_EQ(in_phase(e, Phase::OptimizerStep)[Term::OptimizerTemporary], 8.0 * 4096 * 14336) << ranks;
+  }
+}
+
 }  // namespace
 }  // namespace loadline::estimator
