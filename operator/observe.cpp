@@ -71,8 +71,8 @@ void read_nodes(const Reader& reader, Observed& seen) {
   }
 }
 
-/// A gang that was started has lost a child: the garbage collector may be at work because the job is gone, which its own
-/// watch has still to say. What would be made anew then would have a dead owner, and a name that is in the way.
+/// A gang that was started has lost a child: the garbage collector may be at work because the job is gone, which its
+/// own watch has still to say. What would be made anew then would have a dead owner, and a name that is in the way.
 bool lost_a_child(const Observed& seen) {
   const auto& attempts = seen.job.status.attempts;
   if (attempts.empty() || attempts.back().cause || !attempts.back().jobUID) return false;
