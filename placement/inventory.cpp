@@ -182,8 +182,7 @@ Inventory inventory_of(const std::vector<api::GPUPool>& objects, const std::vect
             [](const auto& a, const auto& b) { return a->name < b->name; });
   for (const PodFacts& pod : pods) {
     const auto found = resource_of_node.find(pod.node);
-    // One that has ended counts too: its promise is used up, and does not take what it left once more.
-    if (pod.job_uid.empty() || found == resource_of_node.end()) continue;
+    if (pod.job_uid.empty() || pod.terminal || found == resource_of_node.end()) continue;
     std::int64_t& bound = inventory.bound[pod.job_uid + "/" + std::to_string(pod.attempt)];
     bound = sat_add(bound, whole(pod.requests, found->second));
   }

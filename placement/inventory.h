@@ -95,7 +95,8 @@ struct Pool {
 
 struct Inventory {
   std::vector<std::shared_ptr<const Pool>> pools;  ///< by name; a node is in one pool only
-  /// GPUs of our pods that sit on a node, or did so to their end, by "jobUID/attempt".
+  /// GPUs of our pods that sit on a node already, by "jobUID/attempt". Those that have ended do not count: what a gang
+  /// was promised stays its own until its attempt is over.
   std::map<std::string, std::int64_t> bound;
   std::vector<std::string> notes;  ///< nodes with GPUs that no pool could take, and why
 

@@ -191,7 +191,7 @@ TEST(Plan, DoesNotPromiseNodesThatAreToComeTwice) {
   EXPECT_EQ(on(plan, "a").start, Start::Waits);
 }
 
-TEST(Plan, DoesNotKeepAPromiseForAPodThatHasEnded) {
+TEST(Plan, KeepsAPromiseUntilTheAttemptIsOver) {
   World world = one_pool();
   json ended = pod_on("n1", 8, "Succeeded");
   json running = pod_on("n2", 8);
@@ -200,6 +200,8 @@ TEST(Plan, DoesNotKeepAPromiseForAPodThatHasEnded) {
   }
   world.pods = {ended, running};
   world.ledger.promises = {{"uid-other", "team", "other", 1, "a", "", 2, 8, 0, "USD"}};
+  EXPECT_EQ(world.planned().outcome, Outcome::Waiting);
+  world.ledger.promises.clear();
   EXPECT_EQ(world.planned().outcome, Outcome::Placed);
 }
 
