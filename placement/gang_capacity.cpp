@@ -37,37 +37,32 @@ std::vector<api::Toleration> template_tolerations(const json& pod_spec) {
   return out;
 }
 
-// Why no pod of the gang may ever run on a node, whatever is free there.
+// Why a node is none for the gang, whatever is free there.
 struct Bar {
   Reason reason = Reason::Fits;
   std::string words;
 };
 
-// Pods for which `have` is enough, GPUs left aside. What a node does not say of itself is no limit, unless it is a
-// device: those that are there are said.
-std::int64_t pods_in(const Resources& have, const Resources& taken, const PodNeeds& needs, const Pool& pool,
-                     const Gang& gang, bool devices) {
-  const auto left = [&](const std::string& name) -> std::optional<std::int64_t> {
+// Pods that ask for so much each for which `have` less `taken` is enough. What a node does not say of itself is no
+// limit, unless it is a device: those that are there are said.
+std::int64_t pods_in(const Resources& have, const Resources& taken, const Resources& asked, bool devices) {
+  std::int64_t pods = kSaturated;
+  for (const auto& [name, milli] : asked) {
+    if (milli <= 0) continue;
     const auto found = have.find(name);
-    if (found == have.end()) return std::nullopt;
-    const auto used = taken.find(name);
-    return std::max<std::int64_t>(0, found->second - (used == taken.end() ? 0 : used->second));
-  };
-  std::int64_t pods = left("pods").value_or(kSaturated) / 1000;
-  const auto limit = [&](const std::string& name, std::int64_t milli) {
-    if (milli <= 0) return;
-    const auto free = left(name);
-    const bool device = name.find('/') != std::string::npos;
-    if (free) pods = std::min(pods, *free / milli);
-    if (!free && device && devices) pods = 0;
-  };
-  for (const auto& [name, milli] : needs.resources) limit(name, milli);
-  for (const auto& [name, count] : pool.extra_for(gang.nodes, gang.gpus_per_node)) limit(name, sat_mul(count, 1000));
+    if (found != have.end()) {
+      const auto used = taken.find(name);
+      const std::int64_t left = found->second - (used == taken.end() ? 0 : used->second);
+      pods = std::min(pods, std::max<std::int64_t>(0, left) / milli);
+    } else if (devices && name.find('/') != std::string::npos) {
+      return 0;
+    }
+  }
   return pods;
 }
 
-// Why the template keeps the gang off nodes like this one, now and for ever.
-Bar template_bar(const PodNeeds& needs, const Pool& pool, const PoolNode& node, const Gang& gang) {
+// Why the template keeps the gang off nodes like this one, now and for ever; `empty_pods` would fit when it is empty.
+Bar template_bar(const PodNeeds& needs, const Pool& pool, const PoolNode& node, std::int64_t empty_pods) {
   for (const Taint& taint : node.taints) {
     // Taints that come and go with the node's health are judged by its state.
     if (taint.key.rfind("node.kubernetes.io/", 0) == 0 || taint.key == "karpenter.sh/unregistered") continue;
@@ -84,20 +79,18 @@ Bar template_bar(const PodNeeds& needs, const Pool& pool, const PoolNode& node, 
   if (!matches_terms(needs.node_terms, node.name, node.labels)) {
     return {Reason::NotEnoughGPUs, "outside the template's nodeAffinity"};
   }
-  // Devices may be on their way; what the machine has does not change.
-  if (pods_in(node.allocatable, {}, needs, pool, gang, false) < 1) {
-    return {Reason::NotEnoughGPUs, "too small for the pod's CPU, memory or devices"};
-  }
+  if (empty_pods < 1) return {Reason::NotEnoughGPUs, "too small for the pod's CPU, memory or devices"};
   return {};
 }
 
-Bar bar_of(const Request& request, const PodNeeds& needs, const Pool& pool, const PoolNode& node, const Gang& gang) {
+// Why no pod of the gang may ever run on this node: `by_template`, or what has befallen the node itself.
+Bar bar_of(const Request& request, const PoolNode& node, const Bar& by_template) {
   if (!request.pinned_zone.empty() && !node.zone.empty() && node.zone != request.pinned_zone) {
     return {Reason::ZonePinned, "in zone " + node.zone};
   }
   if (node.state == NodeState::Partitioned) return {Reason::SharedGPUs, node.why};
   if (node.state == NodeState::Ending) return {Reason::NodesEnding, node.why};
-  return template_bar(needs, pool, node, gang);
+  return by_template;
 }
 
 // What stands in the way, counted over nodes.
@@ -114,16 +107,18 @@ struct Tally {
   std::int64_t suited = 0;  // nodes that the template lets the gang onto, whatever is wrong with them now
 };
 
-Tally tally_nodes(const Request& request, const PodNeeds& needs, const Pool& pool, const std::vector<NodeRoom>& rooms,
-                  const Gang& gang) {
+Tally tally_nodes(const Request& request, const PodNeeds& needs, const Resources& asked, const Pool& pool,
+                  const std::vector<NodeRoom>& rooms, const Gang& gang) {
   Tally tally;
   for (std::size_t i = 0; i < pool.nodes.size(); ++i) {
     const PoolNode& node = pool.nodes[i];
     const std::int64_t size = node.gpus > 0 ? node.gpus : pool.per_node;
-    const std::int64_t whole_node =
-        std::min(size / gang.gpus_per_node, pods_in(node.allocatable, {}, needs, pool, gang, false));
-    if (template_bar(needs, pool, node, gang).reason == Reason::Fits) ++tally.suited;
-    const Bar bar = bar_of(request, needs, pool, node, gang);
+    // Devices may be on their way; what the machine has does not change.
+    const std::int64_t empty_pods = pods_in(node.allocatable, {}, asked, false);
+    const std::int64_t whole_node = std::min(size / gang.gpus_per_node, empty_pods);
+    const Bar by_template = template_bar(needs, pool, node, empty_pods);
+    if (by_template.reason == Reason::Fits) ++tally.suited;
+    const Bar bar = bar_of(request, node, by_template);
     if (bar.reason != Reason::Fits) {
       ++tally.barred_nodes[bar.reason];
       tally.barred_pods[bar.reason] += whole_node;
@@ -143,7 +138,7 @@ Tally tally_nodes(const Request& request, const PodNeeds& needs, const Pool& poo
       continue;
     }
     const std::int64_t by_gpus = rooms[i].gpus / gang.gpus_per_node;
-    const std::int64_t pods = std::min(by_gpus, pods_in(node.free_resources, rooms[i].taken, needs, pool, gang, true));
+    const std::int64_t pods = std::min(by_gpus, pods_in(node.free_resources, rooms[i].taken, asked, true));
     if (by_gpus < whole_node) ++tally.busy;
     if (pods < by_gpus) ++tally.other_resources;
     tally.pods_by_zone[node.zone] += pods;
@@ -230,9 +225,12 @@ Gang gang_of(std::int64_t gpus, std::int64_t per_node) {
 }
 
 GangCapacity gang_capacity(const Request& request, const PodNeeds& needs, const Pool& pool, const PoolRoom& room,
-                           const Gang& gang) {
+                           const Gang& gang, std::int64_t host_bytes) {
   GangCapacity capacity;
-  const Tally tally = tally_nodes(request, needs, pool, room.nodes, gang);
+  Resources each = pool.asked_by_pod(needs.resources, gang.nodes, gang.gpus_per_node);
+  std::int64_t& memory = each["memory"];
+  memory = std::max(memory, sat_mul(host_bytes, 1000));
+  const Tally tally = tally_nodes(request, needs, each, pool, room.nodes, gang);
   choose_zone(tally, request, gang, capacity);
 
   const std::int64_t existing = static_cast<std::int64_t>(pool.nodes.size()) - tally.going;

@@ -45,7 +45,8 @@ struct GangCapacity {
 };
 
 /// @param room see room_after_promises()
+/// @param host_bytes of RAM that each pod will use at least, whatever it requests
 [[nodiscard]] GangCapacity gang_capacity(const Request& request, const PodNeeds& needs, const Pool& pool,
-                                         const PoolRoom& room, const Gang& gang);
+                                         const PoolRoom& room, const Gang& gang, std::int64_t host_bytes);
 
 }  // namespace loadline::placement

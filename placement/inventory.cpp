@@ -129,6 +129,13 @@ std::map<std::string, std::int64_t> Pool::extra_for(std::int64_t pods, std::int6
   return out;
 }
 
+Resources Pool::asked_by_pod(Resources of_template, std::int64_t pods, std::int64_t gpus_per_pod) const {
+  for (const auto& [device, count] : extra_for(pods, gpus_per_pod))
+    of_template.try_emplace(device, sat_mul(count, 1000));
+  of_template["pods"] = 1000;
+  return of_template;
+}
+
 std::int64_t Pool::gpus_total() const {
   std::int64_t sum = 0;
   for (const PoolNode& node : nodes) sum = sat_add(sum, node.state == NodeState::Usable ? node.gpus : 0);

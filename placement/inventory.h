@@ -87,6 +87,9 @@ struct Pool {
   /// Of extra_resources, what each pod of a gang asks for: its share of a node, rounded up; nothing for a gang of one,
   /// which has nobody to talk to.
   [[nodiscard]] std::map<std::string, std::int64_t> extra_for(std::int64_t pods, std::int64_t gpus_per_pod) const;
+  /// All that such a pod asks of a node besides GPUs, its place among the pods included, in thousandths. What the
+  /// template says of a device itself stands.
+  [[nodiscard]] Resources asked_by_pod(Resources of_template, std::int64_t pods, std::int64_t gpus_per_pod) const;
   [[nodiscard]] std::int64_t gpus_total() const;
   [[nodiscard]] std::int64_t gpus_free() const;
   /// "NVSwitch", "NVLink", "PCIe", "link unknown".

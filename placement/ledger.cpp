@@ -58,16 +58,6 @@ std::int64_t unbound_pods(const Promise& promise, const Inventory& inventory) {
   return std::max<std::int64_t>(0, promise.nodes - bound);
 }
 
-// All that a pod of the promise takes of a node besides GPUs, its place among the pods included.
-Resources other_needs(const Promise& promise, const Pool& pool) {
-  Resources needs = promise.pod;
-  for (const auto& [name, count] : pool.extra_for(promise.nodes, promise.gpus_per_node)) {
-    needs[name] = sat_add(needs[name], sat_mul(count, 1000));
-  }
-  needs["pods"] = 1000;
-  return needs;
-}
-
 bool has_room(const PoolNode& node, const NodeRoom& room, const Promise& promise, const Resources& others) {
   if (room.gpus < promise.gpus_per_node || (!promise.zone.empty() && node.zone != promise.zone)) return false;
   return std::all_of(others.begin(), others.end(), [&](const auto& need) {
@@ -81,7 +71,7 @@ bool has_room(const PoolNode& node, const NodeRoom& room, const Promise& promise
 // Takes the fullest node that still has room, as a scheduler that packs would: the big holes
 // stay for big gangs. Gives the pods that found none.
 std::int64_t lay(const Pool& pool, std::vector<NodeRoom>& rooms, const Promise& promise, std::int64_t pods) {
-  const Resources others = other_needs(promise, pool);
+  const Resources others = pool.asked_by_pod(promise.pod, promise.nodes, promise.gpus_per_node);
   for (std::int64_t left = pods; left > 0; --left) {
     NodeRoom* best = nullptr;
     for (std::size_t i = 0; i < rooms.size(); ++i) {

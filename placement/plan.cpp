@@ -4,7 +4,6 @@
 #include <cmath>
 #include <set>
 
-#include "base/saturating.h"
 #include "placement/filters.h"
 #include "placement/gang_capacity.h"
 #include "placement/money.h"
@@ -100,10 +99,8 @@ class Planner {
     choose_layout(layouts, candidate);
     if (candidate.verdict == Verdict::Refused && candidate.reason != Reason::Fits) return candidate;
 
-    PodNeeds needs = needs_;
-    std::int64_t& memory = needs.resources["memory"];
-    memory = std::max(memory, sat_mul(candidate.estimate.host_bytes_per_node, 1000));
-    const GangCapacity capacity = gang_capacity(request_, needs, *candidate.pool, room, gang);
+    const GangCapacity capacity =
+        gang_capacity(request_, needs_, *candidate.pool, room, gang, candidate.estimate.host_bytes_per_node);
     candidate.zone = capacity.zone;
     candidate.free_gpus = capacity.pods_now * gang.gpus_per_node;
     if (capacity.pods_ever < gang.nodes) {

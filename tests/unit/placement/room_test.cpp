@@ -219,6 +219,9 @@ TEST(Plan, CountsNetworkDevicesAsThePodsWillAskForThem) {
   const auto pool = world.inventory().pools[0];
   EXPECT_TRUE(pool->extra_for(1, 8).empty());
   EXPECT_EQ(pool->extra_for(2, 4).at("vpc.amazonaws.com/efa"), 16);
+  EXPECT_EQ(pool->asked_by_pod({}, 2, 4).at("vpc.amazonaws.com/efa"), 16000);
+  EXPECT_EQ(pool->asked_by_pod({{"vpc.amazonaws.com/efa", 1000}}, 2, 4).at("vpc.amazonaws.com/efa"), 1000)
+      << "as the template says";
 }
 
 TEST(Plan, WaitsForTheRamOfOffloadedStatesAndRefusesWhatNoNodeHas) {
