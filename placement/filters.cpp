@@ -151,7 +151,7 @@ std::optional<Refusal> excluded_by_job(const Request& request, const Pool& pool)
 }
 
 bool escalated(const Request& request, const EffectivePolicy& policy, const Inventory& inventory, TimePoint now) {
-  if (policy.mode != api::PolicyMode::Enforce) return false;  // also when an enforced policy moved the job before
+  if (!policy.spot.max_preemptions) return false;  // also when another policy, or this one before, moved the job
   if (wish_of(request).capacityType == api::CapacityWish::Spot) return false;  // there is nothing to move to
   if (request.escalated_at) {
     const std::chrono::duration<double> since = now - *request.escalated_at;
@@ -161,8 +161,8 @@ bool escalated(const Request& request, const EffectivePolicy& policy, const Inve
     const Pool* last = inventory.find(request.current_pool);
     return last == nullptr || is_spot(*last);
   }
-  return policy.spot.max_preemptions && spot_preemptions(request, inventory) > 0 &&
-         spot_preemptions(request, inventory) >= *policy.spot.max_preemptions;
+  const std::int64_t seen = spot_preemptions(request, inventory);
+  return seen > 0 && seen >= *policy.spot.max_preemptions;
 }
 
 std::optional<Refusal> excluded_by_policy(const Request& request, const EffectivePolicy& policy, const Pool& pool) {

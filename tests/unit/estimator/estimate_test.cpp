@@ -190,12 +190,7 @@ TEST(TextbookFailure, EagerAttentionStoresScoresAndFlashDoesNot) {
 }
 
 TEST(TextbookFailure, EagerAttentionNeedsTheScoresOfALayerEvenWhenTheyAreComputedAgain) {
-  api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
-  spec.training.framework = api::Framework::TorchTune;
-  spec.training.precision = api::Precision::Bf16;
-  spec.training.optimizer = api::Optimizer::Sgd;
-  spec.training.loss = api::Loss::Fused;
-  spec.training.globalBatchSize = 1;
+  api::TrainingJobSpec spec = spec_full_at_the_end();
   const std::int64_t flash = estimate(resolved(spec), one_gpu()).peak_bytes;
   spec.training.attention = api::Attention::Eager;
   EXPECT_GE(estimate(resolved(spec), one_gpu()).peak_bytes - flash, std::int64_t{6} * 4096 * 4096 * 32);

@@ -77,14 +77,8 @@ std::vector<Job> jobs_of_several_stacks() {
   return out;
 }
 
-/// On one GPU of torchtune, where the backward pass ends fuller than it begins: gradients outweigh activations.
 std::vector<Job> jobs_full_at_the_end() {
-  api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
-  spec.training.framework = api::Framework::TorchTune;
-  spec.training.precision = api::Precision::Bf16;
-  spec.training.optimizer = api::Optimizer::Sgd;
-  spec.training.loss = api::Loss::Fused;
-  spec.training.globalBatchSize = 1;
+  const api::TrainingJobSpec spec = spec_full_at_the_end();
   api::TrainingJobSpec eager = spec;
   eager.training.attention = api::Attention::Eager;
   api::TrainingJobSpec every_fourth = spec;

@@ -20,6 +20,16 @@ inline api::TrainingJobSpec spec_of(const char* preset) {
   return spec;
 }
 
+/// On one GPU its backward pass ends fuller than it begins: gradients outweigh activations, and nothing else is there.
+inline api::TrainingJobSpec spec_full_at_the_end() {
+  api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
+  spec.training.framework = api::Framework::TorchTune;
+  spec.training.optimizer = api::Optimizer::Sgd;
+  spec.training.loss = api::Loss::Fused;
+  spec.training.globalBatchSize = 1;
+  return spec;
+}
+
 inline Workload resolved(const api::TrainingJobSpec& spec) {
   auto workload = workload_from(spec);
   if (!workload) {

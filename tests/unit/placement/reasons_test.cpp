@@ -153,6 +153,9 @@ const std::vector<ReasonCase> kReasons = {
     {Reason::Escalated,
      [](World& w) {
        w.pools[0].spec.capacityType = api::CapacityType::Spot;
+       w.policies = {policy()};
+       w.policies[0].spec.spot = api::SpotSpec{};
+       w.policies[0].spec.spot->maxPreemptions = 1;
        w.escalated_at = kNow;
      },
      "spot was left"},
