@@ -47,9 +47,9 @@ void raise_to(Resources& most, const Resources& other) {
   for (const auto& [name, amount] : other) most[name] = std::max(most[name], amount);
 }
 
-// Requests of one container, or of a pod as a whole; what only has a limit requests that much.
-Resources container_requests(const json& owner) {
-  const json& section = member(owner, "resources");
+// What only has a limit requests that much.
+Resources container_requests(const json& container) {
+  const json& section = member(container, "resources");
   Resources out = resources(member(section, "limits"));
   for (const auto& [name, amount] : resources(member(section, "requests"))) out[name] = amount;
   return out;
@@ -110,8 +110,11 @@ Resources pod_requests(const json& pod_spec) {
   }
   add(running, sidecars);
   raise_to(running, starting);
-  // What the pod itself states stands for all of its containers.
-  for (const auto& [name, amount] : container_requests(pod_spec)) running[name] = amount;
+  // What the pod itself requests stands for all of its containers; what it only limits, where none of them requests
+  // any.
+  const json& whole_pod = member(pod_spec, "resources");
+  for (const auto& [name, amount] : resources(member(whole_pod, "limits"))) running.emplace(name, amount);
+  for (const auto& [name, amount] : resources(member(whole_pod, "requests"))) running[name] = amount;
   add(running, resources(member(pod_spec, "overhead")));
   return running;
 }

@@ -179,6 +179,19 @@ TEST(Rendering, KeepsTheGangOffNodesThatRefusedIt) {
   EXPECT_EQ(terms[0]["matchExpressions"][0]["values"], json::array({"bad-node"}));
 }
 
+TEST(Rendering, AsksForThePoolsGpusWhateverTheTemplateWasWrittenFor) {
+  Fixture f;
+  f.pool.resource = "amd.com/gpu";
+  f.job.spec.podTemplate["spec"]["containers"][0]["resources"] = {
+      {"requests", {{"cpu", "8"}}}, {"limits", {{"nvidia.com/gpu", "4"}, {"nvidia.com/mig-1g.10gb", "1"}}}};
+  const json job = render_job(f.rendering());
+  const json& trainer = job["spec"]["template"]["spec"]["containers"][0];
+  const json wanted = {{"amd.com/gpu", "8"}, {"vpc.amazonaws.com/efa", "32"}};
+  EXPECT_EQ(trainer["resources"]["limits"], wanted);
+  EXPECT_EQ(trainer["resources"]["requests"]["amd.com/gpu"], "8");
+  EXPECT_EQ(trainer["resources"]["requests"]["cpu"], "8");
+}
+
 TEST(Rendering, KeepsWhatTheTemplateSaysOfGraceAndSelectors) {
   Fixture f;
   f.job.spec.podTemplate["spec"]["terminationGracePeriodSeconds"] = 17;

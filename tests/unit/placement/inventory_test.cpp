@@ -46,6 +46,17 @@ TEST(Facts, CountAPodsRequestsAsTheSchedulerDoes) {
   EXPECT_EQ(whole(sum, "nvidia.com/gpu"), 2);
 }
 
+TEST(Facts, LetAPodsOwnRequestStandForItsContainersAndItsLimitWhereTheyRequestNothing) {
+  const json pod = json::parse(R"({
+    "resources": {"requests": {"cpu": "6"}, "limits": {"cpu": "8", "memory": "32Gi", "hugepages-2Mi": "1Gi"}},
+    "containers": [{"resources": {"requests": {"cpu": "1", "memory": "4Gi"}}}, {"resources": {"limits": {"cpu": "2"}}}],
+    "overhead": {"cpu": "250m"}})");
+  const Resources sum = pod_requests(pod);
+  EXPECT_EQ(sum.at("cpu"), 6250);
+  EXPECT_EQ(whole(sum, "memory"), 4 * kGiB) << "of the containers: the pod only has a limit";
+  EXPECT_EQ(whole(sum, "hugepages-2Mi"), kGiB);
+}
+
 TEST(Inventory, DiscoversAPoolFromTheCloudsLabels) {
   const Inventory inventory = of({}, {gke_node("n1", "a100-pool"), gke_node("n2", "a100-pool")});
   ASSERT_THAT(inventory.pools, SizeIs(1));

@@ -4,9 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 namespace loadline::placement {
 namespace {
 
+using nlohmann::json;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::string said_of_pattern(const std::string& pattern) {
@@ -43,6 +47,30 @@ TEST(Parameters, AreBounded) {
   EXPECT_TRUE(check_spec(spec).empty());
   spec.model.parameters = 1e300;
   EXPECT_EQ(to_string(check_spec(spec).at(0)), "spec.model.parameters: Too large: 1.00e300: must be at most 1e15");
+}
+
+TEST(Template, GivesNoContainerAPartOfAGpu) {
+  const json pod_template = json::parse(R"({"spec": {"containers": [
+    {"name": "trainer", "resources": {"limits": {"nvidia.com/mig-1g.10gb": 2, "nvidia.com/gpu": "8"}}}]}})");
+  const std::vector<FieldError> errors = check_template(pod_template);
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_EQ(to_string(errors[0]),
+            "spec.template.spec.containers[0].resources.limits[nvidia.com/mig-1g.10gb]: Forbidden: 2: a gang has whole "
+            "GPUs; leave it out and say spec.gpus");
+}
+
+TEST(Template, IsToldWhatThePlanReplacesAndWhatItCannotTakeIntoAccount) {
+  const json pod_template = json::parse(R"({"spec": {
+    "affinity": {
+      "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]},
+      "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "rack"}]}},
+    "topologySpreadConstraints": [{"maxSkew": 1}],
+    "containers": [{"name": "trainer", "resources": {"limits": {"amd.com/gpu": "4", "cpu": "8"}}}]}})");
+  EXPECT_THAT(template_notes(pod_template),
+              ElementsAre("spec.template.spec.containers[0].resources.limits[amd.com/gpu] 4 will be what the layout "
+                          "needs per node; spec.gpus says how many the gang has",
+                          HasSubstr("spec.template.spec.affinity.podAntiAffinity is the scheduler's alone"),
+                          HasSubstr("spec.template.spec.topologySpreadConstraints is the scheduler's alone")));
 }
 
 }  // namespace
