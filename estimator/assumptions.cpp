@@ -40,9 +40,10 @@ std::vector<std::string> assumptions(const Workload& w, const Layout& l) {
                   (w.kbit_upcast ? "; embedding, head and norms are raised to fp32" : ""));
   }
   if (w.model.moe.experts > 0) {
-    out.push_back(l.expert > 1 ? "The fullest expert rank gets " + fixed(w.recipe.expert_imbalance, 2) +
-                                     " times the mean of the tokens"
-                               : "Experts are evenly used");
+    out.push_back(l.expert > 1 && dense_copies(w, l) == 1
+                      ? "The fullest expert rank gets " + fixed(w.recipe.expert_imbalance, 2) +
+                            " times the mean of the tokens"
+                      : "Experts are evenly used");
   }
   for (const Stack& stack : w.model.stacks) out.push_back(stack_assumption(w, stack));
   if (w.model.recurrence.layers > 0) {

@@ -72,9 +72,8 @@ std::string rank_line(const Sum& s) {
   text += " holds " + number(q.local) + " parameters: " + number(q.layers) + " layers" +
           (q.has_embedding ? ", the embedding" : "") + (q.has_head ? ", the head" : "");
   if (q.tensor > 1) text += ", each matrix split in " + number(q.tensor);
-  if (experts_unsharded(s.w, s.l) && s.l.sharding != Sharding::None) {
-    text +=
-        "; its routed experts are not sharded and count " + number(static_cast<double>(s.l.shards())) + " times below";
+  if (const std::int64_t copies = dense_copies(s.w, s.l); copies > 1) {
+    text += "; the " + std::to_string(copies) + " ranks of an expert group share one batch and split only the experts";
   }
   return text;
 }

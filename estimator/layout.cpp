@@ -144,7 +144,9 @@ std::optional<Layout> layout_of(const Workload& w, std::int64_t gpus, std::int64
   if (known && (!divides(p, w.model.layers) || !divides(cp, w.sequence))) return std::nullopt;
   if (is_composite(w.model) && (p > 1 || cp > 1)) return std::nullopt;
   if (t > gpus || p > gpus / t || cp > gpus / t / p) return std::nullopt;
-  const std::int64_t model_ranks = t * p * cp;
+  const bool shares_batch = w.recipe.expert_group_shares_batch && e > 1;
+  if (shares_batch && (t > 1 || e > gpus / t / p / cp)) return std::nullopt;
+  const std::int64_t model_ranks = t * p * cp * (shares_batch ? e : 1);
   if (!divides(model_ranks, gpus)) return std::nullopt;
   Layout l;
   l.gpus = gpus;
@@ -158,9 +160,8 @@ std::optional<Layout> layout_of(const Workload& w, std::int64_t gpus, std::int64
   l.virtual_stages = p > 1 ? c.virtual_stages.value_or(1) : 1;
   if (!divides(l.replicate, l.data) || l.virtual_stages < 1) return std::nullopt;
   if (known && (p > w.model.layers || !divides(l.virtual_stages, w.model.layers / p))) return std::nullopt;
-  if (e > 1 && (w.model.moe.experts == 0 || !divides(e, w.model.moe.experts) || !divides(e, l.shards()))) {
-    return std::nullopt;
-  }
+  if (e > 1 && (w.model.moe.experts == 0 || !divides(e, w.model.moe.experts))) return std::nullopt;
+  if (!shares_batch && !divides(e, l.shards())) return std::nullopt;
   return l;
 }
 
@@ -177,6 +178,10 @@ std::vector<Layout> cheapest_first(const Workload& w, const std::vector<Layout>&
 }
 
 }  // namespace
+
+std::int64_t dense_copies(const Workload& w, const Layout& l) {
+  return w.recipe.expert_group_shares_batch ? std::max<std::int64_t>(1, l.expert) : 1;
+}
 
 std::int64_t accumulation_steps(const Workload& w, const Layout& l) {
   if (!w.global_batch) return 1;
@@ -241,19 +246,24 @@ FieldError no_layout(const Workload& w, std::int64_t gpus, std::int64_t gpus_per
         "spec.parallelism", "",
         "tensor x pipeline x context (" + n(t) + " x " + n(p) + " x " + n(cp) + ") must divide " + n(gpus) + " GPUs");
   }
-  const std::int64_t data = gpus / (t * p * cp);
+  if (c.expert && *c.expert > 1 && (w.model.moe.experts == 0 || !divides(*c.expert, w.model.moe.experts))) {
+    return degree("expert", *c.expert, "must divide the model's experts (" + n(w.model.moe.experts) + ")");
+  }
+  std::int64_t data = gpus / (t * p * cp);
+  if (const std::int64_t e = c.expert.value_or(1); e > 1 && w.recipe.expert_group_shares_batch) {
+    if (t > 1)
+      return degree("expert", e, "and tensor " + n(t) + " are the same ranks in this framework: leave one out");
+    if (!divides(e, data)) return degree("expert", e, "must divide the " + n(data) + " GPUs of one pipeline stage");
+    data /= e;
+  } else if (!divides(e, data * cp)) {
+    return degree("expert", e, "must divide data x context (" + n(data * cp) + ")");
+  }
   if (c.replicate && !divides(*c.replicate, data)) {
     return degree("replicate", *c.replicate, "must divide the " + n(data) + " data-parallel ranks");
   }
   if (c.virtual_stages && p > 1 && w.model.layers > 0 && !divides(*c.virtual_stages, w.model.layers / p)) {
     return degree("virtualStages", *c.virtual_stages,
                   "must divide the " + n(w.model.layers / p) + " layers of a stage");
-  }
-  if (c.expert && *c.expert > 1 && (w.model.moe.experts == 0 || !divides(*c.expert, w.model.moe.experts))) {
-    return degree("expert", *c.expert, "must divide the model's experts (" + n(w.model.moe.experts) + ")");
-  }
-  if (c.expert && *c.expert > 1 && !divides(*c.expert, data * cp)) {
-    return degree("expert", *c.expert, "must divide data x context (" + n(data * cp) + ")");
   }
   if (w.optimizer_in_backward && w.global_batch) {
     return wrong("spec.training.optimizerInBackward", "true",

@@ -20,7 +20,8 @@ using api::Offload;
 using api::Sharding;
 using Recompute = api::ActivationCheckpointing;
 
-/// gpus == tensor * pipeline * context * data. `expert` divides data * context * tensor.
+/// gpus == tensor * pipeline * context * data * dense_copies(). `expert` divides data * context / replicate, or is one
+/// of the factors where dense_copies() is more than 1.
 struct Layout {
   std::int64_t gpus = 1;
   std::int64_t tensor = 1;  ///< within one node
@@ -56,6 +57,10 @@ struct LayoutConstraints {
   std::optional<Sharding> sharding;
   std::optional<Offload> offload;
 };
+
+/// Ranks of one expert group that work on the same batch, each with all but the experts: `expert` in recipes where an
+/// expert group shares its batch, else 1.
+[[nodiscard]] std::int64_t dense_copies(const Workload& workload, const Layout& layout);
 
 /// Micro-batches each data-parallel rank runs per optimizer step (>= 1).
 [[nodiscard]] std::int64_t accumulation_steps(const Workload& workload, const Layout& layout);

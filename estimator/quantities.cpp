@@ -95,7 +95,9 @@ void fill_layer_elements(const Workload& w, const Layout& layout, Quantities& q)
 
   const double copies = (m.mlp_matrices == 3 ? recipe.mlp_copies : recipe.plain_mlp_copies) - (1 - inputs.down);
   const double dense = copies * d(m.ffn);
-  const double imbalance = layout.expert > 1 ? recipe.expert_imbalance : 1;
+  // Where a group shares its batch, each rank keeps rows for all choices of all tokens, its experts' or not.
+  const bool exchanged = layout.expert > 1 && dense_copies(w, layout) == 1;
+  const double imbalance = exchanged ? recipe.expert_imbalance : 1;
   const double mixture = mixture_layers(m);
   const double routed =
       mixture > 0
@@ -140,8 +142,7 @@ void fill_parameters(const Workload& w, const Layout& layout, Stage stage, Quant
   q.other = q.has_embedding ? p.other / t : 0;
   const double final_norm = q.has_head ? p.final_norm : 0;
   const double vocabulary = q.embedding + q.head + final_norm + q.other;
-  // Experts that are not sharded count once for every shard, so that dividing leaves each rank its own.
-  const double whole_experts = experts_unsharded(w, layout) ? experts / e * d(layout.shards()) : experts;
+  const double whole_experts = experts / d(dense_copies(w, layout));
   q.layer = body + experts / e;
   q.whole = q.layers * (body + whole_experts) + vocabulary;
   q.local = q.layers * q.layer + vocabulary;

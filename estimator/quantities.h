@@ -21,8 +21,8 @@ struct Quantities {
   bool has_embedding = true;
   bool has_head = true;
 
-  // Parameters of the stage on one rank after tensor parallelism. `whole` counts all routed
-  // experts, `local` those of this expert-parallel rank; sharding over data divides `whole`.
+  // Parameters of the stage on one rank after tensor parallelism. `whole` counts the routed experts of all ranks that
+  // sharding spans, `local` those of this expert-parallel rank; sharding over data divides `whole`.
   double whole = 0, local = 0;
   double trained_whole = 0, trained_local = 0;
   double trained_vectors = 0;  ///< of trained_whole, in embedding, head and norms
@@ -116,11 +116,6 @@ enum class Phase : std::uint8_t;
 
 /// Share of the layers' forward tensors that stay from forward to backward.
 [[nodiscard]] double kept_share(const Workload& workload, Recompute recompute);
-
-/// Expert parallel ranks that hold their routed experts whole under ZeRO-3.
-[[nodiscard]] inline bool experts_unsharded(const Workload& w, const Layout& layout) {
-  return layout.expert > 1 && !w.recipe.experts_sharded;
-}
 
 /// Bytes per token and vocabulary element at the loss.
 [[nodiscard]] double logit_bytes(const Workload& workload, const Quantities& q);

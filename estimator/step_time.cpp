@@ -42,6 +42,15 @@ double matmul_parameters(const Workload& workload) {
   return std::max(0.0, parameters);
 }
 
+// Of these, the share in the routed experts that a token passes.
+double routed_share(const Workload& workload) {
+  const Experts& moe = workload.model.moe;
+  const double all = matmul_parameters(workload);
+  if (moe.experts <= 0 || all <= 0) return 0;
+  return std::min(
+      1.0, workload.parameters.experts * static_cast<double>(moe.top_k) / static_cast<double>(moe.experts) / all);
+}
+
 double attention_flops_forward(const Workload& workload) {
   const Model& model = workload.model;
   double length = static_cast<double>(workload.sequence);
@@ -122,9 +131,21 @@ double group_bandwidth(const Layout& layout, const Machine& machine, std::int64_
   return std::min(node_bandwidth(machine), network * std::min(1.0, share));
 }
 
+// Everything about one rank that the terms below share.
+struct Rank {
+  double micro_batches = 1;  // per step
+  double layers = 1;         // of its pipeline stage
+  double parameters = 0;     // of its tensor and pipeline part
+  double trained = 0;
+  double activation = 0;          // bytes of one hidden-size tensor of a micro-batch on this rank
+  std::int64_t dense_copies = 1;  // see layout.h
+  double weight_bytes = 2;        // of an element in a gather
+  double gradient_bytes = 4;      // of an element in a reduction
+};
+
 // Bytes per second of the groups over which replicas exchange gradients and gather weights.
-double replica_bandwidth(const Layout& layout, const Machine& machine) {
-  const std::int64_t members = std::max<std::int64_t>(1, layout.gpus_per_node / layout.tensor);
+double replica_bandwidth(const Layout& layout, const Machine& machine, const Rank& rank) {
+  const std::int64_t members = std::max<std::int64_t>(1, layout.gpus_per_node / layout.tensor / rank.dense_copies);
   return layout.shards() <= members ? node_bandwidth(machine) : group_bandwidth(layout, machine, members);
 }
 
@@ -140,17 +161,6 @@ double exposed(double communication, double compute) {
   return std::max(0.0, both - compute);
 }
 
-// Everything about one rank that the terms below share.
-struct Rank {
-  double micro_batches = 1;  // per step
-  double layers = 1;         // of its pipeline stage
-  double parameters = 0;     // of its tensor and pipeline part
-  double trained = 0;
-  double activation = 0;      // bytes of one hidden-size tensor of a micro-batch on this rank
-  double weight_bytes = 2;    // of an element in a gather
-  double gradient_bytes = 4;  // of an element in a reduction
-};
-
 Rank rank_of(const Workload& workload, const Layout& layout) {
   Rank rank;
   const double parts = static_cast<double>(layout.tensor) * static_cast<double>(layout.pipeline);
@@ -162,6 +172,7 @@ Rank rank_of(const Workload& workload, const Layout& layout) {
   rank.micro_batches = static_cast<double>(accumulation_steps(workload, layout));
   rank.layers = static_cast<double>(workload.model.layers) / static_cast<double>(layout.pipeline);
   rank.parameters = count.total * held / parts;
+  rank.dense_copies = dense_copies(workload, layout);
   rank.trained = workload.trained * (adapters_only(workload) ? 1 : held) / parts;
   rank.activation = element * static_cast<double>(workload.sequence) / static_cast<double>(layout.context) *
                     static_cast<double>(layout.micro_batch) * workload.sequences_per_sample *
@@ -183,7 +194,7 @@ double data_seconds(const Layout& layout, const Machine& machine, const Rank& ra
   const double n = static_cast<double>(layout.shards());
   if (n <= 1) return 0;
   const double share = (n - 1) / n;
-  const double bandwidth = replica_bandwidth(layout, machine);
+  const double bandwidth = replica_bandwidth(layout, machine, rank);
   if (layout.sharding == Sharding::Zero3) {
     const double bytes =
         rank.micro_batches * share * (2 * rank.parameters * rank.weight_bytes + rank.trained * rank.gradient_bytes);
@@ -204,15 +215,17 @@ double context_seconds(const Workload& workload, const Layout& layout, const Mac
   const double bytes = rank.micro_batches * rank.layers * 3 * (c - 1) * rank.activation * keys_and_values /
                        static_cast<double>(layout.tensor);
   const bool in_node = layout.context * layout.tensor <= layout.gpus_per_node;
-  return exposed(seconds(bytes, in_node ? node_bandwidth(machine) : replica_bandwidth(layout, machine)), compute);
+  return exposed(seconds(bytes, in_node ? node_bandwidth(machine) : replica_bandwidth(layout, machine, rank)), compute);
 }
 
 double expert_seconds(const Workload& workload, const Layout& layout, const Machine& machine, const Rank& rank) {
   if (layout.expert <= 1) return 0;
   const double e = static_cast<double>(layout.expert);
-  const double exchanges = layout.recomputes_layers() ? 6 : 4;
-  const double bytes = rank.micro_batches * rank.layers * exchanges * rank.activation *
-                       static_cast<double>(workload.model.moe.top_k) * (e - 1) / e;
+  // To the experts and back, forward, backward and recomputed. A group that shares its batch adds up its outputs
+  // instead.
+  const double passes = layout.recomputes_layers() ? 3 : 2;
+  const double copies = rank.dense_copies > 1 ? 1 : static_cast<double>(workload.model.moe.top_k);
+  const double bytes = rank.micro_batches * rank.layers * passes * 2 * rank.activation * copies * (e - 1) / e;
   const bool in_node = layout.expert <= layout.gpus_per_node;
   return seconds(bytes, in_node ? node_bandwidth(machine) : group_bandwidth(layout, machine, layout.gpus_per_node));
 }
@@ -265,7 +278,10 @@ Result<StepTime> step_time(const Workload& workload, const Layout& layout, const
   time.tokens = rank.micro_batches * static_cast<double>(layout.micro_batch) * static_cast<double>(layout.data) *
                 static_cast<double>(workload.sequence);
   const double work = time.tokens * workload.sequences_per_sample / gpus;
-  time.compute = work * (flops.matmul + flops.attention / kAttentionShare) / rate;
+  const double routed = routed_share(workload);
+  const double copies = static_cast<double>(rank.dense_copies);
+  const double matmul = flops.matmul * (routed + (1 - routed) * copies);
+  time.compute = work * (matmul + flops.attention / kAttentionShare * copies) / rate;
   time.tensor = tensor_seconds(layout, machine, rank);
   time.context = context_seconds(workload, layout, machine, rank, time.compute);
   time.expert = expert_seconds(workload, layout, machine, rank);

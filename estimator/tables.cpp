@@ -75,7 +75,7 @@ Recipe recipe_row(const YAML::Node& node, const std::string& where, Recipe base)
   row.optional("bucket_bytes", r.bucket_bytes);
   row.optional("live_parameters", r.live_parameters);
   row.optional("root_gathered", r.root_gathered);
-  row.optional("experts_sharded", r.experts_sharded);
+  row.optional("expert_group_shares_batch", r.expert_group_shares_batch);
   row.optional("vocabulary_parallel", r.vocabulary_parallel);
   row.optional("ddp_copy", r.ddp_copy);
   row.optional("gradients_persist", r.gradients_persist);

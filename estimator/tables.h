@@ -123,7 +123,7 @@ struct Recipe {
   double bucket_bytes = 0;         ///< fixed communication buckets per GPU when states are sharded
   double live_parameters = 0;      ///< ZeRO-3: parameters that may stay gathered, a count
   bool root_gathered = true;       ///< ZeRO-3: embedding and head stay whole from forward to backward
-  bool experts_sharded = true;     ///< ZeRO shards routed experts over the ranks that hold the same ones
+  bool expert_group_shares_batch = false;  ///< as tensor-parallel ranks do, holding all but the experts whole
   bool vocabulary_parallel =
       true;              ///< tensor parallel splits embedding and head; else they are sharded and gathered whole
   bool ddp_copy = true;  ///< DDP keeps gradients a second time, in buckets

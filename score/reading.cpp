@@ -140,10 +140,14 @@ class Reader {
     a.ffn = count("", "ffn");
     a.vocab = count("", "vocab");
     if (run_.lowered("tied_embeddings") == "yes") a.tiedEmbeddings = true;
+    a.experts = count("experts", "");
+    a.topK = count("top_k", "");
+    a.sharedExperts = count("shared_experts", "");
     if (!a.layers || !a.hidden || !a.heads || !a.vocab || !a.ffn) return fail("the model's shape is not stated");
     const std::optional<double> total = run_.number("params_total");
     const std::optional<double> active = run_.number("params_active");
-    if (total && active && *active < 0.9 * *total) return fail("a mixture of experts that is in no table");
+    const bool sparse = run_.lowered("category") == "moe" || (total && active && *active < 0.9 * *total);
+    if (sparse && !a.experts) return fail("a mixture of experts that is in no table");
     spec.model.architecture = a;
     if (run_.lowered("ffn").find("non-gated") != std::string::npos) {
       spec.model.architecture->gatedMlp = false;
@@ -169,9 +173,10 @@ class Reader {
     l.pipeline = count("", "pp").value_or(1);
     l.context = count("", "cp").value_or(1);
     l.expert = count("", "ep").value_or(1);
-    const std::int64_t model = l.tensor * l.pipeline * l.context;
+    const std::int64_t split = l.tensor * l.pipeline * l.context;
+    const std::int64_t model = split * estimator::dense_copies(job.workload, l);
     const std::optional<std::int64_t> gpus = count("", "num_gpus");
-    const std::int64_t least = std::max(count("least_gpus", "").value_or(1), model * l.expert);
+    const std::int64_t least = std::max(count("least_gpus", "").value_or(1), split * l.expert);
     l.data = std::max<std::int64_t>(1, gpus.value_or(count("", "dp") ? *count("", "dp") * model : least) / model);
     l.gpus = l.data * model;
     l.micro_batch = *spec.training.microBatchSize;
@@ -266,6 +271,9 @@ bool can_be_set(const std::string& key, const std::string& value) {
       {"micro_batch", is_number},
       {"micro_batches", is_number},
       {"least_gpus", is_number},
+      {"experts", is_number},
+      {"top_k", is_number},
+      {"shared_experts", is_number},
       {"virtual_stages", is_stages},
       {"stage", is_stage}};
   const auto it = kSettings.find(key);

@@ -10,7 +10,8 @@ using estimator::Sharding;
 double textbook_bytes(const estimator::Workload& w, const estimator::Layout& l) {
   const auto d = [](std::int64_t n) { return static_cast<double>(n); };
   const double model_ranks = d(l.tensor * l.pipeline);
-  const double shards = d(l.shards());
+  // The textbook shards experts and all else alike.
+  const double shards = d(l.shards() * estimator::dense_copies(w, l));
   const double weight_shards = l.sharding == Sharding::Zero3 ? shards : 1;
   const double gradient_shards = l.sharding >= Sharding::Zero2 ? shards : 1;
   const double state_shards = l.sharding >= Sharding::Zero1 ? shards : 1;

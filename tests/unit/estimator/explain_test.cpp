@@ -88,13 +88,16 @@ std::vector<Job> jobs_full_at_the_end() {
   in_backward.training.optimizerInBackward = true;
   in_backward.training.globalBatchSize = 1;
   in_backward.training.sequenceLength = 128;
+  api::TrainingJobSpec in_backward_of_64 = in_backward;
+  in_backward_of_64.training.globalBatchSize = 64;
   api::TrainingJobSpec muon = spec;
   muon.training.optimizer = api::Optimizer::Muon;
   muon.training.sequenceLength = 128;
   return {{"eager-again", resolved(eager), one_gpu(1)},
           {"muon", resolved(muon), one_gpu(1)},
           {"every-fourth", resolved(every_fourth), one_gpu(1)},
-          {"in-backward", resolved(in_backward), one_gpu(1)}};
+          {"in-backward", resolved(in_backward), one_gpu(1)},
+          {"in-backward-of-64", resolved(in_backward_of_64), zero(Sharding::Zero3, 64)}};
 }
 
 void PrintTo(const Job& job, std::ostream* out) { *out << job.name; }

@@ -75,6 +75,27 @@ TEST(SensibleLayouts, FillTheFewestEqualNodes) {
   }
 }
 
+TEST(SensibleLayouts, LeaveFewerBatchesWhereAnExpertGroupSharesOne) {
+  LayoutConstraints c;
+  c.expert = 4;
+  const auto shared = sensible_layouts(chosen("mixtral-8x7b", api::Framework::HuggingFace), 16, 8, c);
+  ASSERT_FALSE(shared.empty());
+  for (const Layout& l : shared) EXPECT_EQ(l.data, 4) << layout_text(l);
+  const auto own = sensible_layouts(chosen("mixtral-8x7b", api::Framework::DeepSpeed), 16, 8, c);
+  ASSERT_FALSE(own.empty());
+  for (const Layout& l : own) EXPECT_EQ(l.data, 16) << layout_text(l);
+}
+
+TEST(WhyNoLayout, NamesWhatAnExpertGroupThatSharesItsBatchNeeds) {
+  const Workload w = chosen("mixtral-8x7b", api::Framework::HuggingFace);
+  LayoutConstraints c;
+  c.expert = 8;
+  EXPECT_THAT(why_no_layout(w, 12, 8, c), HasSubstr("expert 8 must divide the 12 GPUs"));
+  c.tensor = 2;
+  EXPECT_THAT(why_no_layout(w, 16, 8, c), HasSubstr("expert 8 and tensor 2 are the same ranks"));
+  EXPECT_TRUE(sensible_layouts(w, 16, 8, c).empty());
+}
+
 TEST(WhyNoLayout, NamesTheRuleThatIsBroken) {
   const Workload w = chosen("llama-3.1-8b");
   LayoutConstraints c;

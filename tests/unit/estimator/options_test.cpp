@@ -163,13 +163,19 @@ TEST(Options, TheAllocatorsCacheCountsWhenTheTrainerTurnsExpandableSegmentsOff) 
   EXPECT_GT(splintered.peak_bytes, whole.peak_bytes);
 }
 
-TEST(Options, ExpertParallelRanksOfFsdpHoldTheirExpertsWhole) {
-  const Workload w = resolved(spec_of("mixtral-8x7b"));
-  Layout l = zero(Sharding::Zero3, 16);
-  l.expert = 8;
-  const double weights = in_phase(estimate(w, l), Phase::Loss)[Term::Weights];
-  const double others = w.parameters.total - w.parameters.experts;
-  EXPECT_DOUBLE_EQ(weights, 2 * (w.parameters.experts / 8 + others / 16));
+TEST(Options, ExpertGroupsThatShareABatchSplitOnlyTheExperts) {
+  api::TrainingJobSpec spec = spec_of("mixtral-8x7b");
+  const double experts = resolved(spec).parameters.experts;
+  const double others = resolved(spec).parameters.total - experts;
+  const auto weights_on_16 = [&](api::Framework framework, std::int64_t data) {
+    spec.training.framework = framework;
+    Layout l = zero(Sharding::Zero3, data);
+    l.gpus = 16;
+    l.expert = 8;
+    return in_phase(estimate(resolved(spec), l), Phase::Loss)[Term::Weights];
+  };
+  EXPECT_DOUBLE_EQ(weights_on_16(api::Framework::HuggingFace, 2), 2 * (experts / 8 + others) / 2);
+  EXPECT_DOUBLE_EQ(weights_on_16(api::Framework::DeepSpeed, 16), 2 * (experts + others) / 16);
 }
 
 TEST(Options, AGarbledTemplateIsNoReasonToFail) {

@@ -95,6 +95,31 @@ TEST(StepTime, IsTheSumOfItsParts) {
   EXPECT_DOUBLE_EQ(t.tokens, 64.0 * 4096);
 }
 
+TEST(StepTime, RepeatsTheDensePartWhereAnExpertGroupSharesItsBatch) {
+  Workload w = workload("mixtral-8x7b", 4096, 8);
+  Layout own = sharded(8, 1);
+  own.expert = 8;
+  Layout shared = own;
+  shared.data = 1;
+  const StepTime apart = step_time(w, own, machine(kH100)).value();
+  w.recipe.expert_group_shares_batch = true;
+  w.global_batch = 1;
+  const StepTime together = step_time(w, shared, machine(kH100)).value();
+  EXPECT_DOUBLE_EQ(together.tokens, apart.tokens / 8);
+  EXPECT_GT(together.compute, apart.compute / 8) << "eight ranks compute the same attention";
+  EXPECT_LT(together.compute, apart.compute) << "and each its own experts";
+  EXPECT_LT(together.expert, apart.expert) << "outputs are added up, of one choice instead of two";
+}
+
+TEST(StepTime, ShardsAcrossNodesWhereAnExpertGroupFillsOne) {
+  Workload w = workload("mixtral-8x7b", 4096, 2);
+  w.recipe.expert_group_shares_batch = true;
+  Layout layout = sharded(16, 1);
+  layout.expert = 8;
+  layout.data = 2;
+  EXPECT_GT(step_time(w, layout, machine(kH100, 25))->data, 10 * step_time(w, layout, machine(kH100, 3200))->data);
+}
+
 TEST(StepTime, IsUnknownForAnUnknownGpuOrNetwork) {
   const Workload w = workload("llama-3.1-8b", 4096, 64);
   EXPECT_EQ(step_time(w, sharded(8, 1), machine("NVIDIA-New")).error().code, Error::Code::NotFound);

@@ -79,6 +79,18 @@ TEST(Reading, FindsTheGateOfAnUnknownModelInItsCount) {
   EXPECT_EQ(why_left_out(wrong), "the columns of the shape do not give the stated count of parameters");
 }
 
+TEST(Reading, SizesAMixtureOnlyWithItsExperts) {
+  const Columns shape{{"category", "moe"}, {"model", "my own"}, {"layers", "2"}, {"hidden", "5120"},
+                      {"heads", "40"},     {"kv_heads", "8"},   {"ffn", "8192"}, {"vocab", "202048"}};
+  EXPECT_EQ(why_left_out(shape), "a mixture of experts that is in no table");
+  Columns known = shape;
+  known["model"] = "Llama-4 Scout 17Bx16E cut to 2 layers";
+  const estimator::Experts& moe = job(known).workload.model.moe;
+  EXPECT_EQ(moe.experts, 16);
+  EXPECT_EQ(moe.expert_ffn, 8192);
+  EXPECT_EQ(moe.shared_ffn, 8192);
+}
+
 TEST(Reading, LeavesOutWhatItCannotExpressAndSaysWhy) {
   EXPECT_EQ(why_left_out({{"seq_len", "not stated (2048 or 4096)"}}), "the tokens of a sequence are not stated");
   EXPECT_EQ(why_left_out({{"micro_batch", "unknown"}}), "the micro-batch is not stated");
