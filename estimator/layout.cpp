@@ -251,8 +251,9 @@ FieldError no_layout(const Workload& w, std::int64_t gpus, std::int64_t gpus_per
   }
   std::int64_t data = gpus / (t * p * cp);
   if (const std::int64_t e = c.expert.value_or(1); e > 1 && w.recipe.expert_group_shares_batch) {
-    if (t > 1)
+    if (t > 1) {
       return degree("expert", e, "and tensor " + n(t) + " are the same ranks in this framework: leave one out");
+    }
     if (!divides(e, data)) return degree("expert", e, "must divide the " + n(data) + " GPUs of one pipeline stage");
     data /= e;
   } else if (!divides(e, data * cp)) {
