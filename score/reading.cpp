@@ -196,6 +196,9 @@ class Reader {
     override_flag("vocabulary_parallel", recipe.vocabulary_parallel);
     override_flag("gradients_persist", recipe.gradients_persist);
     if (const auto bytes = count("adapter_bytes", "")) recipe.adapter_bytes = static_cast<double>(*bytes);
+    if (const auto bytes = count("moment_bytes", "")) {
+      recipe.states[static_cast<std::size_t>(job.workload.precision)].moment = static_cast<double>(*bytes);
+    }
     if (flag("low_precision_logits")) job.workload.model.low_precision_logits = true;
     job.workload.expandable_segments = flag("expandable_segments");
     const std::optional<std::int64_t> steps = count("micro_batches", "");
@@ -266,6 +269,7 @@ bool can_be_set(const std::string& key, const std::string& value) {
       {"vocabulary_parallel", is_flag},
       {"gradients_persist", is_flag},
       {"adapter_bytes", is_number},
+      {"moment_bytes", is_number},
       {"checkpoint_every", is_number},
       {"sequence", is_number},
       {"micro_batch", is_number},

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "estimator/estimate.h"
 #include "estimator/quantities.h"
@@ -161,6 +162,20 @@ TEST(Options, TheAllocatorsCacheCountsWhenTheTrainerTurnsExpandableSegmentsOff) 
   const Estimate whole = estimate(resolved(spec), one_gpu());
   EXPECT_EQ(splintered.allocated_bytes, whole.allocated_bytes);
   EXPECT_GT(splintered.peak_bytes, whole.peak_bytes);
+}
+
+TEST(Options, MegatronsSelectiveRecomputeDropsOnlyTheScoresOfAttention) {
+  api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
+  spec.training.framework = api::Framework::Megatron;
+  const auto kept = [&](Recompute recompute) {
+    const PhaseUse use = in_phase(estimate(resolved(spec), one_gpu(1, recompute)), Phase::Loss);
+    return std::pair(use[Term::KeptActivations], use[Term::AttentionScores]);
+  };
+  EXPECT_EQ(kept(Recompute::Selective), kept(Recompute::None));
+  spec.training.attention = api::Attention::Eager;
+  EXPECT_EQ(kept(Recompute::Selective).first, kept(Recompute::None).first);
+  EXPECT_GT(kept(Recompute::None).second, 0);
+  EXPECT_EQ(kept(Recompute::Selective).second, 0);
 }
 
 TEST(Options, ExpertGroupsThatShareABatchSplitOnlyTheExperts) {

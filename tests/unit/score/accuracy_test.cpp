@@ -67,8 +67,8 @@ TEST_P(AccuracyBar, IsMet) {
 
 INSTANTIATE_TEST_SUITE_P(Classes, AccuracyBar,
                          testing::Values(Bar{"full-1gpu", 5, 15}, Bar{"lora-1gpu", 5, 15}, Bar{"qlora-1gpu", 5, 15},
-                                         Bar{"full-sharded", 8, 20}, Bar{"lora-sharded", 8, 20},
-                                         Bar{"tp-pp-cp", 10, 20}, Bar{"qlora-sharded", 10, 20}, Bar{"moe", 15, 30}));
+                                         Bar{"full-sharded", 8, 20}, Bar{"lora-sharded", 8, 20}, Bar{"tp-pp-cp", 8, 20},
+                                         Bar{"qlora-sharded", 10, 20}, Bar{"moe", 15, 30}));
 
 TEST(Accuracy, IsShownInTheDocsAsTheScorerPrintsIt) {
   std::ifstream file(std::string(LOADLINE_SOURCE_DIR) + "/docs/sizing.md", std::ios::binary);
