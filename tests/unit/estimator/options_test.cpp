@@ -164,6 +164,18 @@ TEST(Options, TheAllocatorsCacheCountsWhenTheTrainerTurnsExpandableSegmentsOff) 
   EXPECT_GT(splintered.peak_bytes, whole.peak_bytes);
 }
 
+TEST(Options, ExpertGroupsThatShareABatchExchangeNoTokens) {
+  api::TrainingJobSpec spec = spec_of("mixtral-8x7b");
+  const auto dispatched = [&](api::Framework framework) {
+    spec.training.framework = framework;
+    Layout l = zero(Sharding::Zero3, 8);
+    l.expert = 8;
+    return quantities(resolved(spec), l, Stage::First).dispatched_elements;
+  };
+  EXPECT_EQ(dispatched(api::Framework::HuggingFace), 2 * 2 * 4096);
+  EXPECT_EQ(dispatched(api::Framework::DeepSpeed), 2 * 2 * 4096 * 1.25) << "the fullest rank has more than the mean";
+}
+
 TEST(Options, MegatronsSelectiveRecomputeDropsOnlyTheScoresOfAttention) {
   api::TrainingJobSpec spec = spec_of("llama-3.1-8b");
   spec.training.framework = api::Framework::Megatron;
