@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/rules.h"
 #include "tests/unit/operator/jobs.h"
 
 namespace loadline::controller {
@@ -41,6 +42,57 @@ TEST(Failure, WaitsAsLongAsItWasToldEvenBeyondTheLongestWait) {
   ASSERT_TRUE(world.requeue);
   EXPECT_EQ(*world.requeue, seconds(3600));
 }
+
+using api::AttemptCause;
+
+struct Ended {
+  AttemptCause cause;
+  int minutes;  // from start to end
+};
+
+struct Pause {
+  std::string name;
+  std::vector<Ended> attempts;
+  std::optional<int> seconds;
+};
+
+class PauseTest : public testing::TestWithParam<Pause> {};
+
+TEST_P(PauseTest, FollowsTheNewestAttempts) {
+  api::TrainingJobStatus status;
+  TimePoint clock = *parse_rfc3339("2026-11-30T00:00:00Z");
+  for (const Ended& ended : GetParam().attempts) {
+    api::AttemptStatus attempt;
+    attempt.cause = ended.cause;
+    attempt.startTime = rfc3339(clock);
+    clock += std::chrono::minutes(ended.minutes);
+    attempt.endTime = rfc3339(clock);
+    status.attempts.push_back(attempt);
+  }
+  const auto next = restart_time({}, status);
+  ASSERT_EQ(next.has_value(), GetParam().seconds.has_value());
+  if (next) {
+    EXPECT_EQ(*next - clock, seconds(*GetParam().seconds));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, PauseTest,
+    testing::Values(
+        Pause{"NoneAtFirst", {}, {}}, Pause{"NoneAfterPreemption", {{AttemptCause::Preempted, 1}}, {}},
+        Pause{"OfTenSecondsAfterALossAtOnce", {{AttemptCause::Infrastructure, 1}}, 10},
+        Pause{"NoneAfterALossOfALongRun", {{AttemptCause::Infrastructure, 60}}, {}},
+        Pause{"DoublingWithEachLossAtOnce", {{AttemptCause::Infrastructure, 1}, {AttemptCause::Infrastructure, 1}}, 20},
+        Pause{
+            "NewAfterALongRun",
+            {{AttemptCause::Infrastructure, 1}, {AttemptCause::Infrastructure, 60}, {AttemptCause::Infrastructure, 1}},
+            10},
+        Pause{"OfHalfAMinuteAfterTheUsersFailure", {{AttemptCause::UserFailure, 60}}, 30},
+        Pause{"DoublingHoweverLongTheUsersCodeRan",
+              {{AttemptCause::UserFailure, 60}, {AttemptCause::UserFailure, 60}},
+              60},
+        Pause{"OfTenMinutesAtMost", std::vector<Ended>(9, {AttemptCause::UserFailure, 1}), 600}),
+    [](const auto& test) { return test.param.name; });
 
 TEST(Failure, OfANodeToTakeThePodKeepsTheNextAttemptOffThatNodeForAWhile) {
   World world;
