@@ -167,6 +167,41 @@ TEST(Deletion, WhileRunningTakesTheClaimOnlyWhenToldTo) {
   }
 }
 
+TEST(Deletion, OfAJobThatFailedKeepsTheCheckpointsThatOneOfASuccessTakesAlong) {
+  for (const int code : {0, 1}) {
+    json job = llama();
+    job["spec"]["checkpoint"]["volume"]["retain"] = "RetainOnFailure";
+    job["spec"]["restart"] = {{"maxFailures", 0}};
+    World world = two_pools_and_a_job(job);
+    world.settle_running();
+    if (code == 0) {
+      world.finish_gang("llama-a1");
+    } else {
+      world.fail_gang("llama-a1", code, "ValueError: bad sample");
+    }
+    world.settle();
+    ASSERT_EQ(world.phase(), code == 0 ? "Succeeded" : "Failed");
+    world.remove(resources::kTrainingJobs, world.job_key);
+    world.settle();
+    EXPECT_FALSE(world.has(resources::kTrainingJobs, world.job_key));
+    EXPECT_EQ(world.has(core::kPersistentVolumeClaims, {"team", "llama-checkpoint"}), code != 0);
+  }
+}
+
+TEST(Deletion, KeepsTheCheckpointsOfAJobThatWasToldToKeepThemLater) {
+  json job = llama();
+  job["spec"]["checkpoint"]["volume"]["retain"] = "Delete";
+  World world = two_pools_and_a_job(job);
+  world.settle_running();
+  world.edit_spec(resources::kTrainingJobs, world.job_key, {{"checkpoint", {{"volume", {{"retain", "Retain"}}}}}});
+  world.remove(resources::kTrainingJobs, world.job_key);
+  world.settle();
+  world.end_deleted_pods();
+  world.settle();
+  EXPECT_FALSE(world.has(resources::kTrainingJobs, world.job_key));
+  EXPECT_TRUE(world.has(core::kPersistentVolumeClaims, {"team", "llama-checkpoint"}));
+}
+
 TEST(Deletion, ThatIsSeenByTheChildrenFirstMakesNoneAnew) {
   World world = two_pools_and_a_job();
   world.settle_running();
