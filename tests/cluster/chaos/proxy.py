@@ -209,7 +209,8 @@ class Proxy:
             self._clients.discard(writer)
             for end in (writer, upstream[1] if upstream else None):
                 if end is not None:
-                    end.close()
+                    with contextlib.suppress(RuntimeError):  # asyncio's TLS stream is closing already
+                        end.close()
 
     def _strike(self, request: Request, on_events: bool) -> Rule | None:
         with self._lock:
