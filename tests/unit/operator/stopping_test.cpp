@@ -157,6 +157,8 @@ TEST(Deletion, WhileRunningTakesTheClaimOnlyWhenToldTo) {
     if (told) job["spec"]["checkpoint"]["volume"]["retain"] = "Delete";
     World world = two_pools_and_a_job(job);
     world.settle_running();
+    const kube::Object stored = world.get(resources::kTrainingJobs, world.job_key);
+    EXPECT_EQ(stored.has_finalizer(api::kFinalizer), told) << "a job whose claim stays needs nobody to delete it";
     world.remove(resources::kTrainingJobs, world.job_key);
     world.settle();
     world.end_deleted_pods();
