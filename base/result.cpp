@@ -23,12 +23,17 @@ std::string to_string(const FieldError& error) {
   return text + error.detail;
 }
 
-Error Error::invalid(std::vector<FieldError> causes) {
-  std::string message;
-  for (const FieldError& cause : causes) {
-    if (!message.empty()) message += "; ";
-    message += to_string(cause);
+std::string to_string(const std::vector<FieldError>& errors) {
+  std::string text;
+  for (const FieldError& error : errors) {
+    if (!text.empty()) text += "; ";
+    text += to_string(error);
   }
+  return text;
+}
+
+Error Error::invalid(std::vector<FieldError> causes) {
+  std::string message = to_string(causes);
   return {Code::Invalid, std::move(message), std::move(causes)};
 }
 

@@ -29,6 +29,9 @@ struct FieldError {
 /// "spec.gpus.count: Invalid value: -3: must be at least 1"
 [[nodiscard]] std::string to_string(const FieldError& error);
 
+/// All of them on one line, "; " between them.
+[[nodiscard]] std::string to_string(const std::vector<FieldError>& errors);
+
 /// A failure. `fields` is filled when the cause is the user's object.
 struct Error {
   enum class Code {

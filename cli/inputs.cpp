@@ -130,6 +130,7 @@ std::string kinds_found(const std::vector<Manifest>& manifests) {
   std::map<std::string, int> counts;
   for (const Manifest& manifest : manifests) ++counts[text_at(manifest.object, "kind")];
   std::vector<std::string> parts;
+  parts.reserve(counts.size());
   for (const auto& [kind, count] : counts) parts.push_back(std::to_string(count) + " " + kind);
   return parts.empty() ? "nothing" : join(parts, ", ");
 }

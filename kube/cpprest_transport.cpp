@@ -264,7 +264,7 @@ class CpprestTransport final : public Transport {
   static web::web_proxy proxy(const std::string& url) {
     const web::uri address = web::uri_builder(web::uri(url)).set_port(port_of(url)).to_uri();
     web::web_proxy out(address);
-    const std::string who = address.user_info();
+    const std::string& who = address.user_info();
     const auto colon = std::min(who.find(':'), who.size());
     if (!who.empty()) {
       out.set_credentials(

@@ -17,9 +17,7 @@ bool admit(Draft& draft) {
     }
     return true;
   }
-  std::vector<std::string> lines;
-  for (const FieldError& error : errors) lines.push_back(to_string(error));
-  const std::string message = join(lines, "; ");
+  const std::string message = to_string(errors);
   const api::Condition* before = find_condition(draft.status, api::condition::kAdmitted);
   if (before == nullptr || before->message != cut_utf8(message, 2000)) {
     draft.tell(kube::Event::Type::Warning, "Invalid", "Admit", message);

@@ -1,5 +1,6 @@
 #include "operator/caches.h"
 
+#include <compare>
 #include <nlohmann/json.hpp>
 
 #include "api/names.h"
@@ -79,7 +80,7 @@ kube::Object Caches::newest(const kube::Object& stored, const kube::ObjectKey& k
   const auto written = written_jobs_.find(key);
   if (written == written_jobs_.end()) return stored;
   const bool behind = stored && stored.uid() == written->second.uid() &&
-                      kube::compare_versions(stored.resource_version(), written->second.resource_version()) < 0;
+                      std::is_lt(kube::compare_versions(stored.resource_version(), written->second.resource_version()));
   if (behind) return written->second;
   written_jobs_.erase(written);
   return stored;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMessageBytes = 2000;
 constexpr std::size_t kLineBytes = 512;
-constexpr std::size_t kStatusBytes = 32 * 1024;
+constexpr std::size_t kStatusBytes = 32 << 10;
 
 void bound_lines(std::vector<std::string>& lines, std::size_t most) {
   if (lines.size() > most) lines.resize(most);

@@ -189,6 +189,7 @@ JobView view_job(const Observed& seen, std::int64_t number) {
 
 std::vector<Evidence> evidence(const std::vector<Member>& gang, const JobView& job, const std::string& capacity) {
   std::vector<Evidence> out;
+  out.reserve(gang.size() + 1);
   for (const Member& member : gang) out.push_back(evidence_of(member));
   if (!job.reason.empty()) add_job_word(out, job);
   if (out.empty()) out.emplace_back();

@@ -156,7 +156,7 @@ int main(int argc, char** argv) {
   Flags flags;
   if (const int rc = parse(argc, argv, flags); rc != 0) return rc < 0 ? 0 : rc;
   // Otherwise each of two dozen threads keeps an arena as large as the largest answer it ever read.
-  mallopt(M_ARENA_MAX, 2);
+  mallopt(M_ARENA_MAX, 2);          // NOLINT(concurrency-mt-unsafe): no other thread is there yet
   const serve::EndSignals signals;  // before any thread, so that all inherit it
   kube::start_transport_io();
   spdlog::set_level(spdlog::level::from_str(flags.log_level));

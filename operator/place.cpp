@@ -192,9 +192,7 @@ bool refuse(Draft& draft, const Request& request, const Plan& plan) {
   if (plan.outcome != placement::Outcome::Unplaceable || !draft.status.attempts.empty()) return false;
   const std::vector<FieldError> errors = placement::refusals(request, plan);
   if (errors.empty()) return false;
-  std::vector<std::string> lines;
-  for (const FieldError& error : errors) lines.push_back(to_string(error));
-  const std::string message = join(lines, "; ");
+  const std::string message = to_string(errors);
   const std::string reason = placement::outcome_reason(plan);
   const api::Condition* before = find_condition(draft.status, api::condition::kAdmitted);
   if (before == nullptr || before->reason != reason) draft.tell(EventType::Warning, "Refused", "Place", message);

@@ -20,8 +20,6 @@ constexpr std::size_t kMessageBytes = 2000;
 /// One condition says whether the object is used as it is written.
 void set_accepted(std::vector<api::Condition>& conditions, const std::vector<FieldError>& errors,
                   const std::string& when_fine, std::int64_t generation, TimePoint now) {
-  std::vector<std::string> lines;
-  for (const FieldError& error : errors) lines.push_back(to_string(error));
   const auto value = errors.empty() ? api::ConditionStatus::True : api::ConditionStatus::False;
   auto it =
       std::find_if(conditions.begin(), conditions.end(), [](const api::Condition& c) { return c.type == kAccepted; });
@@ -30,7 +28,7 @@ void set_accepted(std::vector<api::Condition>& conditions, const std::vector<Fie
   it->type = kAccepted;
   it->status = value;
   it->reason = errors.empty() ? "Valid" : "Invalid";
-  it->message = cut_utf8(errors.empty() ? when_fine : join(lines, "; "), kMessageBytes);
+  it->message = cut_utf8(errors.empty() ? when_fine : to_string(errors), kMessageBytes);
   it->observedGeneration = generation;
 }
 
@@ -43,7 +41,7 @@ WriteStatus status_write(const kube::Resource& resource, const kube::Object& sto
        {"status", std::move(status)}}};
 }
 
-Decision write_if_changed(const kube::Resource& resource, const kube::Object& stored, json before, json after) {
+Decision write_if_changed(const kube::Resource& resource, const kube::Object& stored, const json& before, json after) {
   Decision decision;
   if (before != after) decision.actions.emplace_back(status_write(resource, stored, std::move(after)));
   return decision;

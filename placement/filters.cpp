@@ -82,7 +82,7 @@ std::optional<Refusal> over_cost(const Request& request, const EffectivePolicy& 
   const EffectivePolicy::Limits& limits = policy.limits;
   const bool by_total = limits.job_total_cost && has_length(request);
   if (!limits.job_cost_per_hour && !by_total && !limits.namespace_cost_per_hour) return std::nullopt;
-  if (const auto refusal = incomparable_price(policy, *candidate.pool)) return refusal;
+  if (auto refusal = incomparable_price(policy, *candidate.pool)) return refusal;
   const double hourly = candidate.price_per_hour.value_or(0);
   if (hourly <= 0) return std::nullopt;  // is within every limit
   const auto money = [&](double amount) { return money_text(amount, policy.currency); };
@@ -91,7 +91,7 @@ std::optional<Refusal> over_cost(const Request& request, const EffectivePolicy& 
     return Refusal{Reason::LimitExceeded, money(hourly) + " per hour, " + by + money(*limits.job_cost_per_hour)};
   }
   if (by_total) {
-    if (const auto refusal = over_total_cost(policy, candidate)) return refusal;
+    if (auto refusal = over_total_cost(policy, candidate)) return refusal;
   }
   const auto found = others.cost_per_hour.find(policy.currency);
   const double used = found == others.cost_per_hour.end() ? 0 : found->second;

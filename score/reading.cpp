@@ -67,8 +67,8 @@ class Reader {
     if (!value || *value < 1) return std::nullopt;
     return static_cast<std::int64_t>(*value);
   }
-  bool fail(std::string reason) {
-    reason_ = std::move(reason);
+  bool fail(const char* reason) {
+    reason_ = reason;
     return false;
   }
 

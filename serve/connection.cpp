@@ -34,7 +34,7 @@ template <class T>
 using Awaitable = net::awaitable<T>;
 
 /// Read at a time, at most; so much more than a header's limit a buffer holds, and no line of a body may be longer.
-constexpr std::size_t kReadBytes = 16 * 1024;
+constexpr std::size_t kReadBytes = 16 << 10;
 
 auto into(error_code& error) { return net::redirect_error(net::use_awaitable, error); }
 

@@ -16,8 +16,8 @@ using nlohmann::json;
 
 constexpr std::size_t kWarningBytes = 256;    ///< longer ones may be cut by the API server
 constexpr std::size_t kWarningsBytes = 4000;  ///< of its 4096 for all; beyond it cuts and drops
-constexpr std::size_t kMessageBytes = 8 * 1024;
-constexpr std::size_t kCauseBytes = 2 * 1024;
+constexpr std::size_t kMessageBytes = 8 << 10;
+constexpr std::size_t kCauseBytes = 2 << 10;
 
 constexpr std::array<std::pair<std::string_view, Operation>, 4> kOperations{{
     {"CREATE", Operation::Create},
