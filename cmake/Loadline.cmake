@@ -68,6 +68,7 @@ function(loadline_program name)
   cmake_parse_arguments(ARG "" "MAIN" "DEPS" ${ARGN})
   add_executable(${name} ${ARG_MAIN})
   target_link_libraries(${name} PRIVATE loadline_options ${ARG_DEPS})
+  target_compile_definitions(${name} PRIVATE LOADLINE_VERSION="${PROJECT_VERSION}")
 endfunction()
 
 # loadline_embed(TARGET NAMESPACE ns FILES file...): each text file as a std::string_view

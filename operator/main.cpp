@@ -45,6 +45,7 @@ struct Flags {
 
 int parse(int argc, char** argv, Flags& flags) {
   CLI::App app{"Loadline operator: places TrainingJobs, runs them as gangs and carries them through preemption"};
+  app.set_version_flag("--version", "loadline-operator " LOADLINE_VERSION);
   app.add_option("--kubeconfig", flags.kubeconfig,
                  "kubeconfig file; without it $KUBECONFIG, then the pod's own account");
   app.add_option("--namespace", flags.ns, "namespace of the Lease")->capture_default_str();

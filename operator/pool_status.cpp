@@ -91,7 +91,7 @@ Decision decide_pool(const kube::Object& stored, const ClusterFacts& cluster, co
   }
   status.observedGeneration = stored.generation();
   set_accepted(status.conditions, errors, fine, stored.generation(), now);
-  return write_if_changed(resources::kGPUPools, stored, std::move(before), api::to_json(status));
+  return write_if_changed(resources::kGPUPools, stored, before, api::to_json(status));
 }
 
 Decision decide_policy(const kube::Object& stored, TimePoint now) {

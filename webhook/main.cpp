@@ -45,6 +45,7 @@ struct Flags {
 };
 
 void declare(CLI::App& app, Flags& flags) {
+  app.set_version_flag("--version", "loadline-webhook " LOADLINE_VERSION);
   app.add_option("--kubeconfig", flags.kubeconfig, "kubeconfig file; without it as kubectl finds one, or in-cluster");
   app.add_option("--listen", flags.listen, "address of the HTTPS port")->capture_default_str();
   app.add_option("--health-listen", flags.health_listen, "address of /healthz, /readyz and /metrics")
