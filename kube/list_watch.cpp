@@ -55,6 +55,7 @@ void ListWatch::cancel() {
 
 void ListWatch::start_over() {
   close_watch();
+  metrics_.in_touch.set(0);
   initial_.clear();
   state_ = State::Empty;
 }
@@ -74,6 +75,7 @@ milliseconds ListWatch::trouble(const ApiError& error, State next) {
   initial_.clear();
   state_ = next;
   if (error.canceled()) return milliseconds::zero();
+  metrics_.in_touch.set(0);
   if (error.expired()) metrics_.expired.add();
   metrics_.failures.add();
   const Clock::Time now = options_.clock->now();
@@ -112,8 +114,8 @@ milliseconds ListWatch::list(const std::stop_token& stop) {
   if (version_.empty()) {
     return trouble(ApiError::transport(ApiError::kBadAnswer, "a list without a resourceVersion"), State::Empty);
   }
-  listed();
   store_.replace(std::move(objects), version_);
+  listed();
   heard();
   state_ = State::Listed;
   return milliseconds::zero();
@@ -122,6 +124,7 @@ milliseconds ListWatch::list(const std::stop_token& stop) {
 void ListWatch::listed() {
   metrics_.lists.add();
   metrics_.synced.set(1);
+  metrics_.in_touch.set(1);
   fruitless_watches_ = 0;
   list_in_one_ = false;
   stream_next_ = streams_served_;
@@ -165,8 +168,10 @@ milliseconds ListWatch::handle_silence(bool answered) {
   if (now - opened_at_ > watch_time_ + kOverrun) {
     return watch_failed(ApiError::transport(ApiError::kTimeout, "the watch outlived its time"));
   }
-  // A connection that does not come about says nothing of what the server can do.
+  // A connection that does not come about says nothing of what the server can do. One that does and has nothing to tell
+  // of has told it.
   if (!answered) heard_at_ = now;
+  if (answered && state_ == State::Watching) metrics_.in_touch.set(1);
   if (state_ == State::Streaming && now - heard_at_ >= kSilenceInStream) {
     // An older server, or something between that holds the mark back: either will do so again.
     streams_served_ = false;
@@ -213,6 +218,7 @@ milliseconds ListWatch::handle_line(const std::string& line) {
     take_initial(std::move(*event));
   } else {
     take_change(std::move(*event));
+    metrics_.in_touch.set(1);
   }
   return milliseconds::zero();
 }
@@ -226,8 +232,8 @@ void ListWatch::take_initial(WatchEvent event) {
     initial_.clear();
     version_ = std::move(event.version);
     metrics_.streamed_lists.add();
-    listed();
     store_.replace(std::move(objects), version_);
+    listed();
     state_ = State::Watching;
     return;
   }

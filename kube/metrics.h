@@ -49,6 +49,7 @@ struct ReflectorMetrics {
   Counter failures;     ///< lists and watches that ended in an error
   Counter bad_lines;    ///< watch lines that could not be understood
   Gauge synced;         ///< 1 when the store is complete
+  Gauge in_touch;       ///< 1 when the server tells what changes; 0 from any trouble until it does again
   Gauge last_event_ms;  ///< steady-clock milliseconds of the last line or list; age = now - this
 };
 

@@ -56,6 +56,8 @@ void Reflector::stop() {
 
 const ReflectorMetrics& Reflector::metrics() const { return impl_->metrics; }
 
+bool Reflector::in_touch() const { return impl_->metrics.in_touch.value() != 0; }
+
 std::chrono::milliseconds Reflector::last_event_age() const {
   const auto now =
       std::chrono::duration_cast<std::chrono::milliseconds>(impl_->options.clock->now().time_since_epoch());

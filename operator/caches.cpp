@@ -1,5 +1,7 @@
 #include "operator/caches.h"
 
+#include <algorithm>
+#include <array>
 #include <compare>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +14,9 @@ namespace loadline::controller {
 namespace {
 
 namespace core = kube::resources;
+
+/// What cluster_facts() reads, by plural.
+constexpr std::array kFacts{"trainingjobs", "gpupools", "placementpolicies", "namespaces", "nodes", "pods"};
 
 struct Watched {
   kube::Resource resource;
@@ -130,9 +135,14 @@ kube::Freshness Caches::freshness(const kube::Resource& resource, const kube::Ob
   return entry(resource).store->freshness(key);
 }
 
+bool Caches::in_touch() const {
+  return std::all_of(kFacts.begin(), kFacts.end(),
+                     [this](const char* plural) { return entries_.at(plural).reflector->in_touch(); });
+}
+
 std::string Caches::facts_version() const {
   std::string version;
-  for (const char* plural : {"trainingjobs", "gpupools", "placementpolicies", "namespaces", "nodes", "pods"}) {
+  for (const char* plural : kFacts) {
     version += entries_.at(plural).store->resource_version() + "/";
   }
   const std::lock_guard lock(mutex_);

@@ -32,6 +32,8 @@ class Caches final : public Reader {
   void stop();
   /// True once every type was listed completely; nothing may be decided before.
   [[nodiscard]] bool synced() const;
+  /// Whether the server tells of changes to all that cluster_facts() reads. If not, what looks free may be taken.
+  [[nodiscard]] bool in_touch() const;
   /// The types that are not, for the readiness text.
   [[nodiscard]] std::string missing() const;
 

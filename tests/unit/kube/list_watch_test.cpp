@@ -109,6 +109,47 @@ TEST_F(ListWatchTest, Both410sLeadToANewListThatDeletesWhatVanished) {
   }
 }
 
+TEST_F(ListWatchTest, IsInTouchFromItsListToTheFirstTroubleAndOnceItIsToldOfChangesAgain) {
+  transport_->watch({FakeTransport::fail(ApiError::transport(ApiError::kConnection, "reset"))});
+  transport_->watch({error_event(410, "Expired")});
+  transport_->watch({FakeTransport::fail(ApiError::transport(ApiError::kConnection, "reset"))});
+  transport_->watch({event("ADDED", pod_json("a", "p2", "60"))});
+  lists(list_body("10", {pod_json("a", "p1", "1")}));
+  lists(list_body("50", {pod_json("a", "p1", "1")}));
+  const auto in_touch = [this] { return metrics_.in_touch.value() == 1; };
+  EXPECT_FALSE(in_touch());
+  step();
+  EXPECT_TRUE(in_touch());
+  steps(2);
+  EXPECT_FALSE(in_touch()) << "the connection broke";
+  step();
+  EXPECT_EQ(loop_->state(), State::Watching);
+  EXPECT_FALSE(in_touch()) << "a watch that was opened has told nothing yet";
+  step();
+  EXPECT_EQ(loop_->state(), State::Empty);
+  EXPECT_FALSE(in_touch()) << "410";
+  step();
+  EXPECT_TRUE(in_touch()) << "a new list";
+  steps(2);
+  EXPECT_FALSE(in_touch());
+  steps(2);
+  EXPECT_TRUE(in_touch()) << "an event";
+}
+
+TEST_F(ListWatchTest, IsInTouchAgainOnceAWatchIsAnsweredAndHasNothingToTell) {
+  lists(list_body("10", {}));
+  step();
+  transport_->answer_watches(false);
+  transport_->watch({FakeTransport::fail(ApiError::transport(ApiError::kConnection, "reset"))});
+  steps(2);
+  ASSERT_EQ(metrics_.in_touch.value(), 0);
+  steps(2);
+  EXPECT_EQ(metrics_.in_touch.value(), 0) << "no answer yet";
+  transport_->answer_watches(true);
+  step();
+  EXPECT_EQ(metrics_.in_touch.value(), 1);
+}
+
 TEST_F(ListWatchTest, AVersionThatTheServerDoesNotKnowLeadsToANewList) {
   const std::string restored = R"({"kind":"Status","code":504,"reason":"Timeout","message":"Too large resource version",
       "details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}]}})";

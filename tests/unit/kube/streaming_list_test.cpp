@@ -37,9 +37,11 @@ TEST_F(StreamingListTest, FillsTheStoreAtItsMarkAndTheSameWatchGoesOn) {
                                   HasSubstr("allowWatchBookmarks=true"), Not(HasSubstr("resourceVersion="))));
   steps(2);
   EXPECT_FALSE(store_.synced());
+  EXPECT_EQ(metrics_.in_touch.value(), 0) << "what was told so far is not in the store";
   EXPECT_THAT(names(), IsEmpty());
   step();
   EXPECT_TRUE(store_.synced());
+  EXPECT_EQ(metrics_.in_touch.value(), 1);
   EXPECT_EQ(loop_->state(), State::Watching);
   EXPECT_EQ(store_.resource_version(), "900") << "the mark's, not an object's";
   EXPECT_THAT(changes(), ElementsAre("+p1", "+p2"));

@@ -90,5 +90,19 @@ TEST(Wakeups, LookAtTheJobsOfANamespaceAgainOnceItsIgnoreLabelIsGone) {
   caches.stop();
 }
 
+TEST(Caches, AreOutOfTouchFromABrokenWatchUntilItIsMended) {
+  const auto server = std::make_shared<Server>();
+  kube::Client client(server, {.requests_per_second = 0});
+  Caches caches(client);
+  EXPECT_FALSE(caches.in_touch());
+  caches.start();
+  ASSERT_TRUE(soon([&] { return caches.in_touch(); }));
+  const auto broken = std::exchange(server->namespaces, std::make_shared<kube::LineQueue>());
+  broken->finish(kube::ApiError::transport(kube::ApiError::kConnection, "reset"));
+  EXPECT_TRUE(soon([&] { return !caches.in_touch(); }));
+  EXPECT_TRUE(soon([&] { return caches.in_touch(); }));
+  caches.stop();
+}
+
 }  // namespace
 }  // namespace loadline::controller
