@@ -32,8 +32,6 @@ class Caches final : public Reader {
   void stop();
   /// True once every type was listed completely; nothing may be decided before.
   [[nodiscard]] bool synced() const;
-  /// Whether the server tells of changes to all that cluster_facts() reads. If not, what looks free may be taken.
-  [[nodiscard]] bool in_touch() const;
   /// The types that are not, for the readiness text.
   [[nodiscard]] std::string missing() const;
 
@@ -41,6 +39,7 @@ class Caches final : public Reader {
   [[nodiscard]] std::vector<kube::Object> list(const kube::Resource& resource, const std::string& ns) const override;
   [[nodiscard]] kube::Object confirm_node(const std::string& name) const override;
   [[nodiscard]] kube::Object confirm_job(const kube::ObjectKey& key) const override;
+  [[nodiscard]] bool in_touch() const override;
 
   /// We wrote `object` and this is the server's answer.
   void wrote(const kube::Resource& resource, const kube::Object& object);

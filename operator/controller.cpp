@@ -26,7 +26,6 @@ using std::chrono::milliseconds;
 /// How long a job waits for the caches to see its children as we wrote them, before it looks again.
 constexpr milliseconds kBehindPause{50};
 constexpr milliseconds kTakenPause{2000};
-constexpr milliseconds kBlindPause{500};
 /// How often the log of one running trainer is read at most, and how many such clocks are kept.
 constexpr std::chrono::seconds kLogPeriod{30};
 
@@ -101,8 +100,7 @@ struct Controller::Impl {
     return true;
   }
 
-  /// Observes, decides and acts once. A decision that claims GPUs is made again under the lock, and only while the
-  /// server tells of changes: else pods that came since would hold what looks free.
+  /// Observes, decides and acts once. A decision that claims GPUs is made again under the lock.
   ActOutcome reconcile_once(const kube::ObjectKey& key, std::optional<Refusal> refusal, Decision& decision) {
     const TimePoint now = wall_now();
     auto seen = observe(caches, facts(now), key, now);
@@ -113,10 +111,6 @@ struct Controller::Impl {
     std::unique_lock<std::mutex> claim(claim_mutex, std::defer_lock);
     if (decision.claims_capacity) {
       claim.lock();
-      if (!caches.in_touch()) {
-        decision = {.actions = {}, .requeue_after = kBlindPause};
-        return {};
-      }
       seen = observe(caches, facts(now), key, now);
       if (!seen) return {};
       seen->refusal = std::move(refusal);

@@ -127,6 +127,7 @@ std::optional<Observed> observe(const Reader& reader, std::shared_ptr<const Clus
   Observed seen;
   seen.now = now;
   seen.cluster = std::move(cluster);
+  seen.in_touch = reader.in_touch();
   seen.stored = reader.get(resources::kTrainingJobs, key);
   if (!seen.stored) return std::nullopt;
   seen.ours = is_ours(reader, seen.stored);

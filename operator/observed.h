@@ -32,6 +32,8 @@ class Reader {
   [[nodiscard]] virtual kube::Object confirm_node(const std::string& name) const = 0;
   /// The TrainingJob as the server has it now; none when it is gone. The cached one when the server does not say.
   [[nodiscard]] virtual kube::Object confirm_job(const kube::ObjectKey& key) const = 0;
+  /// Whether the server tells of changes to all that cluster_facts() reads. If not, what looks free may be taken.
+  [[nodiscard]] virtual bool in_touch() const = 0;
 };
 
 /// What all jobs are placed against.
@@ -64,6 +66,7 @@ struct Observed {
   kube::Object volume;                          ///< bound to the claim
   std::map<std::string, kube::Object> nodes;    ///< of the pods; a node that is absent here is gone
   std::shared_ptr<const ClusterFacts> cluster;  ///< never null
+  bool in_touch = true;                         ///< Reader::in_touch()
   std::optional<std::string> log_tail;          ///< of rank 0 of the running attempt, when it was read lately
   std::optional<Refusal> refusal;               ///< of the last try to carry out a decision
 };

@@ -22,6 +22,7 @@ using placement::Request;
 constexpr std::size_t kAttemptsKept = 10;
 /// While it waits, a job looks again this often even when nothing tells of a change.
 constexpr std::chrono::seconds kWaitPeriod{60};
+constexpr std::chrono::seconds kTouchPeriod{1};
 
 double hours_between(const std::optional<std::string>& from, const std::optional<std::string>& to) {
   const auto a = parse_rfc3339(from.value_or("")), b = parse_rfc3339(to.value_or(""));
@@ -187,6 +188,15 @@ void wait(Draft& draft, const Request& request, const Plan& plan) {
   draft.look_again_in(kWaitPeriod);
 }
 
+/// A watch on what the plan rests on is broken: pods that came since may hold what looks free, or be an earlier
+/// attempt's.
+void wait_for_touch(Draft& draft) {
+  draft.set_false(api::condition::kPlaced, "OutOfTouch",
+                  "the API server does not tell of changes at the moment (a watch is broken), so no GPUs are promised");
+  draft.status.phase = "Waiting";
+  draft.look_again_in(kTouchPeriod);
+}
+
 /// What admission would have refused, had it been asked. A job that ran before waits instead: pools come and go.
 bool refuse(Draft& draft, const Request& request, const Plan& plan) {
   if (plan.outcome != placement::Outcome::Unplaceable || !draft.status.attempts.empty()) return false;
@@ -236,6 +246,7 @@ void place(Draft& draft) {
   draft.set_true(api::condition::kAdmitted, "Valid", "the spec is complete and consistent");
   const Candidate* chosen = plan.chosen();
   if (chosen == nullptr) return wait(draft, request, plan);
+  if (!draft.seen.in_touch) return wait_for_touch(draft);
   if (!plan.checkpoint.existing && !plan.checkpoint.claim.empty() && ensure_finalizer(draft, plan.checkpoint.retain)) {
     return;
   }

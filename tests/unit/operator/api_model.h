@@ -53,6 +53,8 @@ class World final : public Reader {
   [[nodiscard]] kube::Object confirm_job(const kube::ObjectKey& key) const override {
     return job_is_gone ? kube::Object{} : get(resources::kTrainingJobs, key);
   }
+  [[nodiscard]] bool in_touch() const override { return !watch_broken; }
+  bool watch_broken = false;
   bool job_is_gone = false;  ///< from the server, though not from the operator's caches yet
 
   /// The stored document, to be edited in place by whoever plays a part of the cluster.

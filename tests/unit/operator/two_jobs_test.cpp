@@ -43,5 +43,26 @@ TEST(TwoJobs, AreNeverPromisedTheSameGpus) {
   EXPECT_EQ(world.status(two)["phase"], "Starting");
 }
 
+TEST(TwoJobs, NoneStartsWhileAWatchIsBrokenAndTheEndOfAnAttemptIsRecordedAllTheSame) {
+  World world = two_pools_and_a_job();
+  world.settle_running();
+  world.pass(std::chrono::seconds(600));
+  world.watch_broken = true;
+  world.reclaim_node("spot-0");
+  world.settle();
+  world.end_deleted_pods();
+  world.settle();
+  EXPECT_EQ(world.status()["attempts"][0]["cause"], "Preempted");
+  EXPECT_EQ(world.status()["attempt"], 1);
+  EXPECT_EQ(world.phase(), "Waiting");
+  EXPECT_EQ(world.condition("Placed")["reason"], "OutOfTouch");
+  ASSERT_TRUE(world.requeue);
+  EXPECT_LE(*world.requeue, std::chrono::seconds(1));
+  world.watch_broken = false;
+  world.settle_running();
+  EXPECT_EQ(world.status()["attempt"], 2);
+  EXPECT_EQ(world.phase(), "Running");
+}
+
 }  // namespace
 }  // namespace loadline::controller
