@@ -171,7 +171,7 @@ milliseconds ListWatch::handle_silence(bool answered) {
   // A connection that does not come about says nothing of what the server can do. One that does and has nothing to tell
   // of has told it.
   if (!answered) heard_at_ = now;
-  if (answered && state_ == State::Watching) metrics_.in_touch.set(1);
+  if (state_ == State::Watching) metrics_.in_touch.set(answered ? 1 : 0);
   if (state_ == State::Streaming && now - heard_at_ >= kSilenceInStream) {
     // An older server, or something between that holds the mark back: either will do so again.
     streams_served_ = false;

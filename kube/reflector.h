@@ -52,8 +52,9 @@ class Reflector {
   void stop();
 
   [[nodiscard]] const ReflectorMetrics& metrics() const;
-  /// Whether the store was whole once and the server has told of changes since the last trouble: false means that what
-  /// has happened lately is not known. A connection that died without a word counts as alive until its time is over.
+  /// Whether the store was whole once and the server has told of changes since the last trouble, and does not let a new
+  /// watch wait: false means that what has happened lately is not known. A connection that died without a word counts
+  /// as alive until its time is over.
   [[nodiscard]] bool in_touch() const;
   /// Time since the server was last heard of: a list, an event or a bookmark.
   [[nodiscard]] std::chrono::milliseconds last_event_age() const;

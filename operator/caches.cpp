@@ -84,9 +84,12 @@ kube::Object Caches::newest(const kube::Object& stored, const kube::ObjectKey& k
   const std::lock_guard lock(mutex_);
   const auto written = written_jobs_.find(key);
   if (written == written_jobs_.end()) return stored;
-  const bool behind = stored && stored.uid() == written->second.uid() &&
-                      std::is_lt(kube::compare_versions(stored.resource_version(), written->second.resource_version()));
-  if (behind) return written->second;
+  const kube::Object& ours = written->second;
+  const auto order = kube::compare_versions(stored.resource_version(), ours.resource_version());
+  // What takes the last finalizer away deletes the job, and is answered with the version from before.
+  const bool behind =
+      stored && stored.uid() == ours.uid() && (std::is_lt(order) || (std::is_eq(order) && ours.deleting()));
+  if (behind) return ours;
   written_jobs_.erase(written);
   return stored;
 }

@@ -150,6 +150,17 @@ TEST_F(ListWatchTest, IsInTouchAgainOnceAWatchIsAnsweredAndHasNothingToTell) {
   EXPECT_EQ(metrics_.in_touch.value(), 1);
 }
 
+TEST_F(ListWatchTest, IsOutOfTouchWhileTheNextWatchIsNotAnsweredThoughTheLastOneEndedWell) {
+  lists(list_body("10", {}));
+  transport_->watch({event("ADDED", pod_json("a", "p1", "11")), FakeTransport::end()});
+  steps(4);
+  ASSERT_EQ(loop_->state(), State::Listed);
+  ASSERT_EQ(metrics_.in_touch.value(), 1);
+  transport_->answer_watches(false);
+  steps(2);
+  EXPECT_EQ(metrics_.in_touch.value(), 0);
+}
+
 TEST_F(ListWatchTest, AVersionThatTheServerDoesNotKnowLeadsToANewList) {
   const std::string restored = R"({"kind":"Status","code":504,"reason":"Timeout","message":"Too large resource version",
       "details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}]}})";

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -22,6 +23,12 @@ json namespace_json(const std::string& version, const json& labels) {
           {"metadata", {{"name", "team"}, {"uid", "n"}, {"resourceVersion", version}, {"labels", labels}}}};
 }
 
+json job_json(const std::string& uid) {
+  return {{"apiVersion", api::kApiVersion},
+          {"kind", "TrainingJob"},
+          {"metadata", {{"name", "llama"}, {"namespace", "team"}, {"uid", uid}, {"resourceVersion", "1"}}}};
+}
+
 /// Lists one job and its namespace, in pages only; the watch on namespaces says what the test sends, all others stay
 /// silent.
 class Server final : public kube::Transport {
@@ -29,10 +36,7 @@ class Server final : public kube::Transport {
   kube::Answer<kube::Response> send(kube::Request request, std::chrono::milliseconds, std::stop_token) override {
     json items = json::array();
     if (request.target.find("/trainingjobs") != std::string::npos) {
-      items.push_back(
-          {{"apiVersion", api::kApiVersion},
-           {"kind", "TrainingJob"},
-           {"metadata", {{"name", "llama"}, {"namespace", "team"}, {"uid", "j"}, {"resourceVersion", "1"}}}});
+      items.push_back(job_json("j"));
     } else if (request.target.find("/namespaces") != std::string::npos) {
       items.push_back(namespace_json("1", {{api::label::kIgnore, ""}}));
     }
@@ -44,12 +48,19 @@ class Server final : public kube::Transport {
       lines->finish(kube::ApiError::from_response(422, "sendInitialEvents is forbidden"));
       return std::make_unique<Stream>(lines);
     }
-    if (request.target.find("/namespaces") != std::string::npos) lines = namespaces;
     lines->set_status(200, std::nullopt);
+    if (request.target.find("/namespaces") != std::string::npos) {
+      const std::lock_guard lock(mutex_);
+      namespaces_ = lines;
+    }
     return std::make_unique<Stream>(lines);
   }
 
-  std::shared_ptr<kube::LineQueue> namespaces = std::make_shared<kube::LineQueue>();
+  /// The watch on namespaces that was opened last; null before the first.
+  std::shared_ptr<kube::LineQueue> namespaces() const {
+    const std::lock_guard lock(mutex_);
+    return namespaces_;
+  }
 
  private:
   class Stream final : public kube::WatchStream {
@@ -61,6 +72,9 @@ class Server final : public kube::Transport {
    private:
     const std::shared_ptr<kube::LineQueue> lines_;
   };
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<kube::LineQueue> namespaces_;
 };
 
 bool soon(const std::function<bool()>& holds) {
@@ -83,8 +97,9 @@ TEST(Wakeups, LookAtTheJobsOfANamespaceAgainOnceItsIgnoreLabelIsGone) {
   jobs.done(*first);
   ASSERT_EQ(jobs.size(), 0U);
 
-  server->namespaces->write(json{{"type", "MODIFIED"}, {"object", namespace_json("2", json::object())}}.dump() + "\n",
-                            [] {});
+  ASSERT_TRUE(soon([&] { return server->namespaces() != nullptr; }));
+  server->namespaces()->write(json{{"type", "MODIFIED"}, {"object", namespace_json("2", json::object())}}.dump() + "\n",
+                              [] {});
   ASSERT_TRUE(soon([&] { return jobs.size() == 1; }));
   EXPECT_EQ(jobs.get()->name, "llama");
   caches.stop();
@@ -96,11 +111,31 @@ TEST(Caches, AreOutOfTouchFromABrokenWatchUntilItIsMended) {
   Caches caches(client);
   EXPECT_FALSE(caches.in_touch());
   caches.start();
-  ASSERT_TRUE(soon([&] { return caches.in_touch(); }));
-  const auto broken = std::exchange(server->namespaces, std::make_shared<kube::LineQueue>());
-  broken->finish(kube::ApiError::transport(kube::ApiError::kConnection, "reset"));
+  ASSERT_TRUE(soon([&] { return caches.in_touch() && server->namespaces() != nullptr; }));
+  server->namespaces()->finish(kube::ApiError::transport(kube::ApiError::kConnection, "reset"));
   EXPECT_TRUE(soon([&] { return !caches.in_touch(); }));
   EXPECT_TRUE(soon([&] { return caches.in_touch(); }));
+  caches.stop();
+}
+
+TEST(Caches, ShowAJobWithoutItsLastFinalizerBeforeTheServerTellsOfItsEnd) {
+  const auto server = std::make_shared<Server>();
+  kube::Client client(server, {.requests_per_second = 0});
+  Caches caches(client);
+  caches.start();
+  ASSERT_TRUE(soon([&] { return caches.synced(); }));
+  const auto answer = [](const char* uid, const json& metadata) {
+    json job = job_json(uid);
+    job["metadata"].update(metadata);
+    return kube::Object(job);
+  };
+  const kube::ObjectKey key{"team", "llama"};
+  caches.wrote(resources::kTrainingJobs, answer("j", {{"labels", {{"as", "written"}}}}));
+  EXPECT_FALSE(caches.get(resources::kTrainingJobs, key).label("as")) << "one version is one state";
+  caches.wrote(resources::kTrainingJobs, answer("another", {{"deletionTimestamp", "2026-01-01T00:00:00Z"}}));
+  EXPECT_FALSE(caches.get(resources::kTrainingJobs, key).deleting()) << "another job's";
+  caches.wrote(resources::kTrainingJobs, answer("j", {{"deletionTimestamp", "2026-01-01T00:00:00Z"}}));
+  EXPECT_TRUE(caches.get(resources::kTrainingJobs, key).deleting());
   caches.stop();
 }
 

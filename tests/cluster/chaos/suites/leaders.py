@@ -43,8 +43,9 @@ def _once(arena: Arena, operators: list[Operator], scenario: Scenario, reference
     run = Run(arena)
     since = arena.recorder.catch_up()
     held = leader.proxy.add(Rule(Fault.HOLD, verbs=WRITES, namespace=run.namespace, skip=number - 1))
-    problems = _play_with_a_pause(arena, leader, other, held, scenario, run)
-    reached = held.hits > 0
+    stopped = threading.Event()
+    problems = _play_with_a_pause(arena, leader, other, held, scenario, run, stopped)
+    reached = stopped.is_set()
     if reached:
         before = len(leader.proxy.writes)
         held.released.set()
@@ -63,25 +64,25 @@ def _once(arena: Arena, operators: list[Operator], scenario: Scenario, reference
         problems += compare(arena, other, reference, run, since, orphans)
         result.cut_points += 1
         result.faults["leader stopped in a write"] += 1
-        result.diverged(f"{scenario.name}, stopped at write {number}", problems)
+    result.diverged(f"{scenario.name}, stopped at write {number}", problems)
     leader.proxy.calm()
     arena.clear(run.namespace)
     return reached
 
 
 def _play_with_a_pause(arena: Arena, leader: Operator, other: Operator, held: Rule, scenario: Scenario,
-                       run: Run) -> list[str]:
-    """Tells the story; the leader is stopped as soon as its write is held. A process that ends, as one does that could
-    not renew its lease on a busy machine, is started again, as a kubelet would."""
+                       run: Run, stopped: threading.Event) -> list[str]:
+    """Tells the story; the leader is stopped as soon as its write is held, unless the story ended with that very write
+    and nobody waits for more. A process that ends, as one does that could not renew its lease on a busy machine, is
+    started again, as a kubelet would."""
     ended = threading.Event()
 
     def keep() -> None:
-        stopped = False
         while not ended.wait(0.005):
-            if held.hits > 0 and not stopped:
+            if held.hits > 0 and not stopped.is_set():
                 leader.signal(signal.SIGSTOP)
-                stopped = True
-            for operator in (other,) if stopped else (leader, other):
+                stopped.set()
+            for operator in (other,) if stopped.is_set() else (leader, other):
                 if not operator.alive():
                     operator.start()
 
