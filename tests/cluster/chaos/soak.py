@@ -107,8 +107,10 @@ class _Crowd:
         self.done["suspended"] += int(suspend)
 
     def _take_node(self) -> None:
-        node = self._dice.choice(self._arena.nodes_of("a100-spot") + self._arena.nodes_of("a100"))
-        self._arena.reclaim(node)
+        nodes = self._arena.nodes_of("a100-spot") + self._arena.nodes_of("a100")
+        if not nodes:  # all are taken already
+            return self._arena.restore()
+        self._arena.reclaim(self._dice.choice(nodes))
         self.done["nodes taken"] += 1
 
     def _clean_up(self) -> None:
