@@ -103,7 +103,8 @@ struct Controller::Impl {
   /// Observes, decides and acts once. A decision that claims GPUs is made again under the lock.
   ActOutcome reconcile_once(const kube::ObjectKey& key, std::optional<Refusal> refusal, Decision& decision) {
     const TimePoint now = wall_now();
-    auto seen = observe(caches, facts(now), key, now);
+    const Facts shared = [&] { return facts(now); };
+    auto seen = observe(caches, shared, key, now);
     if (!seen) return {};
     add_log(*seen);
     seen->refusal = refusal;
@@ -111,7 +112,7 @@ struct Controller::Impl {
     std::unique_lock<std::mutex> claim(claim_mutex, std::defer_lock);
     if (decision.claims_capacity) {
       claim.lock();
-      seen = observe(caches, facts(now), key, now);
+      seen = observe(caches, shared, key, now);
       if (!seen) return {};
       seen->refusal = std::move(refusal);
       decision = decide(*seen);

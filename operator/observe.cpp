@@ -122,12 +122,12 @@ std::shared_ptr<const ClusterFacts> cluster_facts(const Reader& reader, TimePoin
   return facts;
 }
 
-std::optional<Observed> observe(const Reader& reader, std::shared_ptr<const ClusterFacts> cluster,
-                                const kube::ObjectKey& key, TimePoint now) {
+std::optional<Observed> observe(const Reader& reader, const Facts& facts, const kube::ObjectKey& key, TimePoint now) {
   Observed seen;
   seen.now = now;
-  seen.cluster = std::move(cluster);
+  // What is read after a yes is at least as new as the yes; facts read before it may be from before the watch broke.
   seen.in_touch = reader.in_touch();
+  seen.cluster = facts();
   seen.stored = reader.get(resources::kTrainingJobs, key);
   if (!seen.stored) return std::nullopt;
   seen.ours = is_ours(reader, seen.stored);

@@ -4,6 +4,7 @@
 // Thread-safety: plain values; objects and cluster facts are shared and immutable.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -66,7 +67,7 @@ struct Observed {
   kube::Object volume;                          ///< bound to the claim
   std::map<std::string, kube::Object> nodes;    ///< of the pods; a node that is absent here is gone
   std::shared_ptr<const ClusterFacts> cluster;  ///< never null
-  bool in_touch = true;                         ///< Reader::in_touch()
+  bool in_touch = true;                         ///< Reader::in_touch(), asked before `cluster` was read
   std::optional<std::string> log_tail;          ///< of rank 0 of the running attempt, when it was read lately
   std::optional<Refusal> refusal;               ///< of the last try to carry out a decision
 };
@@ -75,9 +76,12 @@ struct Observed {
 /// the label loadline.dev/ignore. A namespace that is not known yet may have it.
 [[nodiscard]] bool is_ours(const Reader& reader, const kube::Object& job);
 
-/// Nothing when there is no such job, or none any more.
-[[nodiscard]] std::optional<Observed> observe(const Reader& reader, std::shared_ptr<const ClusterFacts> cluster,
-                                              const kube::ObjectKey& key, TimePoint now);
+/// Reads what all jobs are placed against, or gives what is known to be the same; never null.
+using Facts = std::function<std::shared_ptr<const ClusterFacts>()>;
+
+/// Nothing when there is no such job, or none any more. `facts` is called once, after in_touch() was asked.
+[[nodiscard]] std::optional<Observed> observe(const Reader& reader, const Facts& facts, const kube::ObjectKey& key,
+                                              TimePoint now);
 
 /// The name of the job's checkpoint claim: the user's, else the one we make.
 [[nodiscard]] std::string claim_name(const api::TrainingJob& job);

@@ -117,7 +117,8 @@ class World final : public Reader {
   std::optional<std::chrono::milliseconds> requeue;
 
   Decision look(const kube::ObjectKey& key) {
-    const auto seen = observe(*this, cluster_facts(*this, now), key, now);
+    const auto seen = observe(
+        *this, [&] { return cluster_facts(*this, now); }, key, now);
     if (!seen) return {};
     Observed with_log = *seen;
     with_log.log_tail = log;

@@ -132,7 +132,8 @@ TEST(Cut, AfterAnyWriteLeadsToTheSameEndWithEveryChildMadeOnce) {
 TEST(Stale, DecisionsDoNotBreakWhatWasWrittenSince) {
   for (const Scenario& scenario : scenarios()) {
     World world = scenario.start;
-    const auto seen_before = observe(world, cluster_facts(world, world.now), world.job_key, world.now);
+    const auto seen_before = observe(
+        world, [&] { return cluster_facts(world, world.now); }, world.job_key, world.now);
     play(world, scenario.events);
     const json end = world.end_state();
     for (const Action& action : decide(*seen_before).actions) {

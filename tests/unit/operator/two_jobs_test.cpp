@@ -64,5 +64,20 @@ TEST(TwoJobs, NoneStartsWhileAWatchIsBrokenAndTheEndOfAnAttemptIsRecordedAllTheS
   EXPECT_EQ(world.phase(), "Running");
 }
 
+TEST(TwoJobs, FactsThatAWatchMendedSinceMayHaveChangedPromiseNothing) {
+  World world = two_pools_and_a_job();
+  world.watch_broken = true;
+  const auto seen = observe(
+      world,
+      [&] {
+        auto facts = cluster_facts(world, world.now);
+        world.watch_broken = false;
+        return facts;
+      },
+      world.job_key, world.now);
+  ASSERT_TRUE(seen);
+  EXPECT_FALSE(seen->in_touch);
+}
+
 }  // namespace
 }  // namespace loadline::controller

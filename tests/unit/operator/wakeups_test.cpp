@@ -112,8 +112,12 @@ TEST(Caches, AreOutOfTouchFromABrokenWatchUntilItIsMended) {
   EXPECT_FALSE(caches.in_touch());
   caches.start();
   ASSERT_TRUE(soon([&] { return caches.in_touch() && server->namespaces() != nullptr; }));
-  server->namespaces()->finish(kube::ApiError::transport(kube::ApiError::kConnection, "reset"));
+  const auto broken = server->namespaces();
+  broken->finish(kube::ApiError::transport(kube::ApiError::kConnection, "reset"));
   EXPECT_TRUE(soon([&] { return !caches.in_touch(); }));
+  ASSERT_TRUE(soon([&] { return server->namespaces() != broken; }));
+  server->namespaces()->write(json{{"type", "MODIFIED"}, {"object", namespace_json("2", json::object())}}.dump() + "\n",
+                              [] {});
   EXPECT_TRUE(soon([&] { return caches.in_touch(); }));
   caches.stop();
 }
